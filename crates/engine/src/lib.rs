@@ -40,7 +40,6 @@ pub mod metadata_replica;
 mod migration;
 pub mod mirror;
 pub mod mutant;
-mod ops;
 pub mod owner;
 mod policy;
 mod port;
@@ -66,8 +65,8 @@ pub use config::{
 };
 pub use config_error::ConfigError;
 pub use engine::{Engine, audit};
-pub use ops::request::REQUEST_BYTES_MAX;
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
+pub use requests::arrival::REQUEST_BYTES_MAX;
 pub use start::degraded::Loss;
 pub use stats::BadPlace;
 

@@ -27,14 +27,14 @@ use crate::map::{Logical, Map, NONE, Run, Touch};
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
 use crate::migration::Migration;
+use crate::migration::moves::{Move, Moves, Part, Stage};
 use crate::mutant::Mutant;
-use crate::ops::commit::Commit;
-use crate::ops::moves::{Move, Moves, Part, Stage};
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::requests::Requests;
 use crate::store::Store;
+use crate::store::commit::Commit;
 use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 

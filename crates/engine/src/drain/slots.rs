@@ -20,15 +20,15 @@ use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
+use crate::migration::copies::Copies;
+use crate::migration::moves::{Moves, Part};
 use crate::mutant::Mutant;
-use crate::ops::commit::Commit;
-use crate::ops::copies::Copies;
-use crate::ops::moves::{Moves, Part};
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::requests::Requests;
 use crate::store::Store;
+use crate::store::commit::Commit;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, IoError};
@@ -216,7 +216,7 @@ impl Evacuation {
             d.flush_wanted |= d.flushing.is_none() && !d.is_faulted();
         }
         home.sort_unstable();
-        if home.is_empty() || moves.homed_count() >= crate::ops::moves::HOMED_BLOCKS_MAX {
+        if home.is_empty() || moves.homed_count() >= crate::migration::moves::HOMED_BLOCKS_MAX {
             moves.want_home_flush(io);
             return false;
         }
@@ -236,7 +236,7 @@ impl Evacuation {
         io: &mut DeviceIo,
     ) {
         let mut m = moves.active.take().expect("asked by the caller");
-        m.stage = crate::ops::moves::Stage::Writing;
+        m.stage = crate::migration::moves::Stage::Writing;
         m.targets = vec![NONE; m.parts.len()];
         let mut at = 0;
         while at < m.parts.len() {

@@ -18,8 +18,8 @@ use crate::io::DeviceIo;
 use crate::map::objects::Objects;
 use crate::map::{Map, SlotRegion};
 use crate::migration::Migration;
-use crate::ops::steering::{SharedSteer, Steering};
 use crate::policy::Policy;
+use crate::policy::steering::{SharedSteer, Steering};
 use crate::qos::{self, Qos};
 use crate::replicas::Replicas;
 use crate::requests::Requests;
@@ -228,7 +228,7 @@ impl Engine {
             name: config.qos.order.clone(),
             known: names(qos::ORDERS.iter().map(|o| o.name)),
         })?;
-        let (found, max) = (config.qos.streams.len(), crate::ops::streams::STREAMS_MAX);
+        let (found, max) = (config.qos.streams.len(), crate::policy::streams::STREAMS_MAX);
         if found > max {
             return Err(ConfigError::Streams { found, max });
         }

@@ -17,7 +17,7 @@ use super::{Claim, DriveCopy, Ending, Flight, Stage};
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
 use crate::io::DeviceIo;
 use crate::metadata::MetadataHomes;
-use crate::ops::steering::Steering;
+use crate::policy::steering::Steering;
 use crate::port::{Command, IoOp};
 use crate::replacement::Replacement;
 use crate::requests::Requests;

@@ -6,10 +6,18 @@
 //! A step of a request begins nothing by itself. What it leads to is in a queue, and who takes `next` does
 //! it. So no step of one request runs in the middle of another one's, and no owner needs to know the next.
 
+pub(crate) mod arrival;
 mod buffers;
+pub(crate) mod dispatch;
+pub(crate) mod hdd;
+pub(crate) mod locations;
 pub(crate) mod ordering;
+pub(crate) mod part_block;
+pub(crate) mod read;
 pub(crate) mod task;
-mod writes;
+pub(crate) mod verify;
+pub(crate) mod write;
+mod write_runs;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use crate::bcw::controller::Control;
 use crate::device::{Class, Job};
 use crate::io::DeviceIo;
-use crate::ops::steering::Steering;
+use crate::policy::steering::Steering;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;

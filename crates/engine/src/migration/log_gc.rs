@@ -1,0 +1,252 @@
+//! How does a segment of a hard drive's log become free again?
+//!
+//! Source: [BCW §4.3.1] for log GC, design decision 10 for its watermarks. What still lives in a
+//! segment is moved home like any write-back; its log places are given up when that is recorded.
+
+use crate::io::DeviceIo;
+use crate::log::Log;
+use crate::log::gc::{self, Need};
+use crate::map::logical::{FRAGMENTS, HOME, LOG};
+use crate::map::objects::Objects;
+use crate::map::{Map, NONE, Run, Slot};
+use crate::migration::Migration;
+use crate::migration::moves::Moves;
+use crate::migration::moves::Part;
+use crate::migration::unmovable::SEGMENTS_MAX;
+use crate::owner::MoveKind;
+use crate::requests::Requests;
+use crate::store::Store;
+use crate::store::commit::Commit;
+use crate::volumes::Volumes;
+use tandem_block::{BLOCK_BYTES, DeviceId};
+
+impl Moves {
+    pub(crate) fn log_need(&self, io: &DeviceIo) -> Need {
+        let mut worst = Need::None;
+        for &id in io.hdds() {
+            let Some(log) = &io[id].log else { continue };
+            let need = self.need_of(log, io);
+            if need == Need::Urgent || worst == Need::None {
+                worst = need;
+            }
+        }
+        worst
+    }
+
+    fn need_of(&self, log: &Log, io: &DeviceIo) -> Need {
+        // without an SSD a write that does not fit has nowhere else to go
+        if io.waits_for_space() && io.ssds().is_empty() {
+            return Need::Urgent;
+        }
+        gc::need(log, io.config().log_gc_percent, io.config().log_stop_percent)
+    }
+
+    /// At a start: what lives in the logs, as the map says.
+    pub(crate) fn recover_logs(&self, map: &Map, io: &mut DeviceIo) {
+        let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
+        for id in io.drives().ids() {
+            if let Some(log) = &io[id].log {
+                let region = *log.region();
+                let live: Vec<Slot> = (region.first..region.first + region.count)
+                    .filter(|&slot| map.slots().owner(slot) != NONE)
+                    .collect();
+                io[id].log = Some(Log::recovered(region, segment_slots, &live));
+            }
+        }
+    }
+
+    /// Blocks in a run of log slots that can be moved home now.
+    pub(crate) fn living_parts(
+        &self,
+        run: Run,
+        blocks_max: usize,
+        map: &Map,
+        objects: &Objects,
+        io: &DeviceIo,
+    ) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for slot in run.slot..run.slot + run.count {
+            let owner = map.slots().owner(slot);
+            let movable = owner != NONE
+                && !self.homed_blocks.contains(&owner)
+                && (map.log_source(owner, slot) || self.is_fixed_source(owner, slot, map, io));
+            // it would fail, and all other moves rest after that
+            let home_is_out = || io[objects.home_of(owner, io).0].is_faulted();
+            if movable && !home_is_out() {
+                let checksum = map.slots().checksum(slot);
+                parts.push(Part::new(owner, slot, checksum));
+                if parts.len() == blocks_max {
+                    break;
+                }
+            }
+        }
+        parts
+    }
+}
+
+impl Moves {
+    /// Merges a block with a durable fragment in these slots that no write holds. False: there is none.
+    fn merge_in(
+        &mut self,
+        run: Run,
+        map: &mut Map,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        (run.slot..run.slot + run.count).any(|slot| {
+            let owner = map.slots().owner(slot);
+            owner != NONE
+                && map.state(owner) & FRAGMENTS != 0
+                && !self.is_unmovable(owner, map, io)
+                && !map.is_log_volatile(slot)
+                && self.start_merge(owner, map, requests, io)
+        })
+    }
+}
+
+impl Moves {
+    /// A segment has living blocks that cannot be moved as they are: volatile ones need a flush,
+    /// unrecorded ones a commit, fragments a merge.
+    pub(crate) fn unlock_segment(
+        &mut self,
+        device: DeviceId,
+        run: Run,
+        map: &mut Map,
+        requests: &mut Requests,
+        commit: &mut Commit,
+        io: &mut DeviceIo,
+    ) {
+        let mut fragmented = None;
+        let mut volatile = false;
+        let mut unrecorded = false;
+        for slot in run.slot..run.slot + run.count {
+            let owner = map.slots().owner(slot);
+            if owner == NONE {
+                continue;
+            }
+            if map.state(owner) & FRAGMENTS != 0 && !self.is_unmovable(owner, map, io) {
+                fragmented.get_or_insert(owner);
+            }
+            // home since a life that ended before its log place was given up
+            let given_up = map.state(owner) == HOME | LOG
+                && map.logical().recorded_home(owner)
+                && map.entry(owner).log == slot;
+            if given_up {
+                self.homed_log.push((owner, slot));
+            }
+            volatile |= map.is_log_volatile(slot);
+            unrecorded |= !map.slots().is_recorded(slot) || map.displaced_count() > 0;
+        }
+        self.give_up_log_places(commit, map, io);
+        let d = &mut io[device];
+        if volatile && d.flushing.is_none() {
+            d.flush_wanted = true;
+        } else if let Some(block) = fragmented {
+            self.start_merge(block, map, requests, io);
+        } else if !self.homed.is_empty() {
+            if d.flushing.is_none() {
+                d.flush_wanted = true;
+            }
+        } else if unrecorded && map.pending_blocks() > 0 {
+            commit.note_pending(io.now());
+        } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
+            // what lives here was displaced by what the drive has not made durable yet
+            d.flush_wanted = true;
+        }
+    }
+}
+
+impl Migration {
+    /// The emptiest segment may have to wait for a write that holds its blocks; without an SSD that write
+    /// may wait for room in this very log. Then another segment makes it.
+    fn clean_another(
+        &mut self,
+        device: DeviceId,
+        blocks_max: usize,
+        store: &mut Store,
+        volumes: &Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let is_short_of_space = io.waits_for_space() && io.ssds().is_empty();
+        let is_out = |hdd: &DeviceId| io[*hdd].is_faulted();
+        let some_stay = !self.moves.unmovable.is_empty() || io.hdds().iter().any(is_out);
+        if !is_short_of_space && !some_stay {
+            return false;
+        }
+        let log = io[device].log.as_ref().expect("it is being cleaned");
+        let segments_max = if is_short_of_space { usize::MAX } else { SEGMENTS_MAX };
+        let segments = log.victims().into_iter().take(segments_max);
+        let runs: Vec<Run> = segments.map(|segment| log.segment_run(segment)).collect();
+        for run in runs {
+            let parts = self.moves.movable_parts(run, blocks_max, &store.map, &volumes.objects, io);
+            if !parts.is_empty() {
+                self.moves.begin_home_move(
+                    MoveKind::LogGc,
+                    parts,
+                    &store.commit,
+                    &mut store.map,
+                    &self.evacuation,
+                    io,
+                );
+                return true;
+            }
+            if self.moves.merge_in(run, &mut store.map, requests, io) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Migration {
+    pub(crate) fn begin_log_gc(
+        &mut self,
+        store: &mut Store,
+        volumes: &Volumes,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        self.moves.barren.resize(io.drives().len(), None);
+        let drives = io.hdds().iter().filter_map(|&id| {
+            let d = &io[id];
+            let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
+            let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(io.now()));
+            Some((id, self.moves.need_of(log, io), is_wanted))
+        });
+        for device in gc::order(drives) {
+            let Some(log) = &io[device].log else { continue };
+            let Some(segment) = log.victim() else { continue };
+            let run = log.segment_run(segment);
+            let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+            let blocks_max = if self.moves.takes_single() { 1 } else { blocks_max };
+            let parts = self.moves.movable_parts(run, blocks_max, &store.map, &volumes.objects, io);
+            if parts.is_empty() {
+                self.moves.unlock_segment(
+                    device,
+                    run,
+                    &mut store.map,
+                    requests,
+                    &mut store.commit,
+                    io,
+                );
+                if self.moves.active.is_some()
+                    || self.clean_another(device, blocks_max, store, volumes, requests, io)
+                {
+                    return true;
+                }
+                continue;
+            }
+            self.moves.begin_home_move(
+                MoveKind::LogGc,
+                parts,
+                &store.commit,
+                &mut store.map,
+                &self.evacuation,
+                io,
+            );
+            return true;
+        }
+        false
+    }
+}

@@ -1,0 +1,682 @@
+//! What steps move data home?
+//!
+//! Source: design decisions 6, 9 and 10. Log GC chooses in `log_gc`, merges are in `merge`, what
+//! becomes of written homes in `homes`.
+//!
+//! ```text
+//! write-back: dirty SSD blocks in LBA order ─▶ read ─▶ (their records durable, no read of the homes
+//!             under way) ─▶ write the homes ─▶ flush the drive ─▶ the map adds the homes
+//! log GC:     the same, from the living slots of a segment; the log places are then given up
+//! merge:      a block and its fragments, read like a user would ─▶ one whole SSD slot
+//! promotion:  the same, of a block that is read again and again from a log
+//! ```
+//! A move commits by compare: if the block changed since it was read, the move is dropped. One move
+//! is under way at a time, of at most a run (1 MiB), so a user waits for one command at most.
+
+use crate::device::{Class, Job};
+use crate::drain::Evacuation;
+use crate::io::DeviceIo;
+use crate::log::gc::Need;
+use crate::map::logical::LOG;
+use crate::map::objects::Objects;
+use crate::map::{Copied, FixedState, Logical, Map, NONE, Run, Slot};
+use crate::metadata_replica::MetadataReplica;
+use crate::migration::Migration;
+use crate::migration::copies::Copies;
+use crate::migration::dropping::Dropping;
+use crate::migration::unmovable::Unmovable;
+use crate::mutant::Mutant;
+use crate::owner::{MigrationIo, MoveKind, Owner};
+use crate::policy::Policy;
+use crate::policy::steering::Steering;
+use crate::port::{Command, IoOp};
+use crate::requests::Requests;
+use crate::store::Store;
+use crate::store::commit::Commit;
+use crate::tiering::Tiers;
+use crate::volumes::Volumes;
+use hashbrown::HashSet;
+use std::collections::VecDeque;
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, PayloadId};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Reading,
+    /// Read; waits until the records of its sources are durable and nobody reads the homes.
+    Waiting,
+    Writing,
+}
+
+/// One block of a move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) logical: Logical,
+    pub(crate) slot: Slot,
+    pub(crate) checksum: u32,
+    /// The version that is copied, while the move is under way.
+    pub(crate) copied: Option<Copied>,
+}
+
+impl Part {
+    pub(crate) fn new(logical: Logical, slot: Slot, checksum: u32) -> Part {
+        Part { logical, slot, checksum, copied: None }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Move {
+    pub(crate) kind: MoveKind,
+    pub(crate) stage: Stage,
+    /// In LBA order, except while a segment is read.
+    pub(crate) parts: Vec<Part>,
+    pub(crate) buffer: PayloadId,
+    pub(crate) outstanding: u32,
+    pub(crate) failed: bool,
+    pub(crate) after_batch: u64,
+    pub(crate) target: Run,
+    /// Of a drain's move: where each part goes, a slot or the block whose place its home takes.
+    pub(crate) targets: Vec<Slot>,
+    pub(crate) since: Instant,
+}
+
+/// State of background moves.
+#[derive(Clone, Debug, Default)]
+pub struct Moves {
+    /// Blocks whose homes are being recorded; their log locations are given up afterwards.
+    pub(crate) homed_log: Vec<(Logical, Slot)>,
+    pub(crate) active: Option<Move>,
+    /// Write-back is between its watermarks.
+    pub(crate) writing_back: bool,
+    pub(crate) cursor: Logical,
+    pub(crate) merge_cursor: Logical,
+    /// Homes written and not yet flushed, oldest first, with the number of the home write.
+    pub(crate) homed: VecDeque<(u64, Part)>,
+    pub(crate) homed_blocks: HashSet<Logical, FixedState>,
+    /// How many of them were read from an SSD: they still count as dirty there.
+    pub(crate) homed_ssd: u64,
+    pub(crate) homes_durable: Vec<u64>,
+    pub(crate) urgent: bool,
+    /// Moves that failed in a row, and until when none begins.
+    failures: u32,
+    rests_until: Instant,
+    pub(crate) unmovable: Unmovable,
+    /// So many blocks of a move that could not be read together are moved one by one.
+    single: usize,
+    /// Write-back has looked at every block in vain, when this batch was durable.
+    pub(crate) barren_since: Option<u64>,
+    /// Blocks looked at in vain since that batch.
+    barren_looked: u64,
+    barren_as_of: u64,
+    pub(crate) dropping: Dropping,
+    /// GC found nothing to move in this segment the last time; by device.
+    pub(crate) barren: Vec<Option<usize>>,
+}
+
+/// Home writes that gather before their drive is flushed for them, in blocks (64 MiB): a flush
+/// costs up to 300 ms, so it should settle many (guess).
+pub(crate) const HOMED_BLOCKS_MAX: usize = 16_384;
+/// Dirty blocks looked at in one step at most: bounds the time that an event takes.
+const LOOK_BLOCKS_MAX: u32 = 65_536;
+/// The pause after a move that failed; it doubles with each in a row, up to 512 times this (guess).
+const REST_AFTER_FAILURE: Duration = Duration::from_ms(100);
+/// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
+pub(crate) const FRAGMENTED_MAX: u64 = 65_536;
+
+impl Moves {
+    pub(crate) fn counts_as(&self) -> MoveKind {
+        self.active.as_ref().map_or(MoveKind::WriteBack, |m| m.kind)
+    }
+
+    /// Must it run although users want the drive?
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent
+    }
+
+    /// Was nothing found that could be moved home, since this batch was durable?
+    pub(crate) fn found_nothing(&self, durable: u64) -> bool {
+        self.barren_since == Some(durable)
+    }
+
+    /// May a move begin: does none rest after failures?
+    pub(crate) fn may_begin(&self, now: Instant) -> bool {
+        now >= self.rests_until
+    }
+
+    /// Is it time to move one block alone?
+    pub(crate) fn takes_single(&mut self) -> bool {
+        let is_single = self.single > 0;
+        self.single = self.single.saturating_sub(1);
+        is_single
+    }
+
+    /// Is no move under way?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.active.is_none()
+    }
+
+    /// Homes that were written and not flushed yet.
+    pub(crate) fn homed_count(&self) -> usize {
+        self.homed.len()
+    }
+
+    /// Home writes of this drive that a flush has made durable.
+    pub(crate) fn homes_durable_mark(&self, device: DeviceId) -> u64 {
+        self.homes_durable.get(usize::from(device.0)).copied().unwrap_or(0)
+    }
+
+    /// Is SSD space so short that clean copies go and commits hurry? A sixteenth, or a write waits.
+    pub(crate) fn is_short_of_space(&self, map: &Map, io: &DeviceIo) -> bool {
+        map.ssd_free() * 16 < map.ssd_slots() || io.waits_for_space()
+    }
+
+    /// Is dirty SSD space, in whole percent, more than this? What is home already and waits for its
+    /// drive's flush is not: writing back more would not make it clean any sooner. (If it was
+    /// overwritten meanwhile it is dirty again, which shows after that flush.)
+    #[inline]
+    fn is_dirtier_than(&self, percent: u64, kept_blocks: u64, map: &Map) -> bool {
+        let elsewhere = self.homed_ssd + kept_blocks;
+        let dirty = map.population().dirty_ssd.saturating_sub(elsewhere);
+        dirty * 100 >= (percent + 1) * map.ssd_slots().max(1)
+    }
+
+    /// Write-back has looked at so many blocks in vain. Once those were all that are dirty, it will find
+    /// nothing before another batch is durable.
+    fn note_barren(&mut self, looked: u32, map: &Map, commit: &Commit) {
+        let durable = commit.durable();
+        if self.barren_as_of != durable {
+            (self.barren_as_of, self.barren_looked) = (durable, 0);
+        }
+        self.barren_looked += u64::from(looked);
+        let all = looked < LOOK_BLOCKS_MAX || self.barren_looked >= map.population().dirty_ssd;
+        self.barren_since = all.then_some(durable);
+    }
+
+    pub(crate) fn is_fixed_source(
+        &self,
+        owner: Logical,
+        slot: Slot,
+        map: &Map,
+        io: &DeviceIo,
+    ) -> bool {
+        io.is_fixed() && map.state(owner) == LOG && map.entry(owner).log == slot
+    }
+
+    /// Is this block on its way home?
+    pub(crate) fn is_moving(&self, block: Logical) -> bool {
+        let active = self.active.as_ref();
+        active.is_some_and(|m| m.parts.iter().any(|part| part.logical == block))
+    }
+
+    /// Moves these durable SSD slots home.
+    pub(crate) fn begin_writeback_of(
+        &mut self,
+        blocks: &[(Logical, Slot)],
+        commit: &Commit,
+        map: &mut Map,
+        evacuation: &Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let part = |&(logical, slot)| Part::new(logical, slot, map.slots().checksum(slot));
+        let parts = blocks.iter().map(part).collect();
+        self.begin_home_move(MoveKind::WriteBack, parts, commit, map, evacuation, io);
+    }
+
+    pub(crate) fn begin_home_move(
+        &mut self,
+        kind: MoveKind,
+        mut parts: Vec<Part>,
+        commit: &Commit,
+        map: &mut Map,
+        evacuation: &Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        assert!(self.active.is_none(), "one move at a time");
+        for part in &mut parts {
+            part.copied = Some(map.watch(part.logical));
+        }
+        let length_bytes = parts.len() as u64 * BLOCK_BYTES;
+        let buffer = io.reserve(length_bytes);
+        let mut m = Move {
+            kind,
+            stage: Stage::Reading,
+            parts,
+            buffer,
+            outstanding: 0,
+            failed: false,
+            after_batch: commit.composed(),
+            target: Run { slot: NONE, count: 1 },
+            targets: Vec::new(),
+            since: io.now(),
+        };
+        let mut at = 0;
+        while at < m.parts.len() {
+            let count = run_length(
+                &m.parts[at..],
+                |a, b| b.slot == a.slot + 1,
+                |part| map.slots().region(part.slot).device,
+            );
+            let slot = m.parts[at].slot;
+            let region = *map.slots().region(slot);
+            let op = IoOp::Read {
+                offset_bytes: region.address(slot),
+                length_bytes: count as u64 * BLOCK_BYTES,
+                into: buffer,
+                into_offset_bytes: at as u64 * BLOCK_BYTES,
+            };
+            m.outstanding += 1;
+            let owner = Owner::Migration(MigrationIo::Read(at as u32));
+            if kind == MoveKind::Drain {
+                evacuation.send_drained(region.device, op, owner, io);
+            } else {
+                io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
+            }
+            at += count;
+        }
+        self.active = Some(m);
+    }
+
+    /// Does no command name a home that the active move is going to write? Whoever still reads what was
+    /// there before gets it.
+    fn are_homes_unread(&mut self, objects: &Objects, io: &mut DeviceIo) -> bool {
+        let m = self.active.take().expect("asked by the caller");
+        let is_unread =
+            m.parts.iter().all(|part| self.is_home_unpinned(part.logical, 1, objects, io));
+        self.active = Some(m);
+        is_unread
+    }
+
+    /// Does no command name the homes of these blocks, which lie behind each other?
+    pub(crate) fn is_home_unpinned(
+        &self,
+        first: Logical,
+        count: u64,
+        objects: &Objects,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let (device, address) = objects.home_of(first, io);
+        let pins = io[device].queue.pins_mut();
+        pins.await_free(address / BLOCK_BYTES, count)
+    }
+}
+
+impl Moves {
+    fn wants_writeback(
+        &self,
+        quiet: bool,
+        map: &Map,
+        steering: &Steering,
+        tiers: &Tiers,
+        io: &DeviceIo,
+    ) -> bool {
+        let kept = tiers.kept_blocks_max(self, map, io);
+        let config = io.config();
+        self.is_dirtier_than(config.writeback_high_percent, kept, map)
+            || (self.is_dirtier_than(config.writeback_low_percent, kept, map)
+                && (self.writing_back || (quiet && steering.homes_in_quiet)))
+    }
+}
+
+impl Moves {
+    fn space_is_urgent(
+        &self,
+        log_need: Need,
+        map: &Map,
+        copies: &Copies,
+        tiers: &Tiers,
+        io: &DeviceIo,
+    ) -> bool {
+        io.waits_for_space()
+            || self.is_dirtier_than(
+                io.config().writeback_high_percent,
+                tiers.kept_blocks_max(self, map, io),
+                map,
+            )
+            || log_need == Need::Urgent
+            || tiers.much_is_demoting()
+            || copies.are_awaited()
+    }
+}
+
+impl Moves {
+    pub(crate) fn end_move(
+        &mut self,
+        map: &mut Map,
+        copies: &mut Copies,
+        tiers: &mut Tiers,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let m = self.active.take().expect("asked by the caller");
+        // a drain looks at each block that fails by itself, and keeps a pace of its own
+        let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
+        self.failures = if rests { self.failures + 1 } else { 0 };
+        if rests {
+            // whatever fails now would fail again at once
+            let pause_ns = REST_AFTER_FAILURE.ns << (self.failures - 1).min(9);
+            self.rests_until = io.now() + Duration::from_ns(pause_ns);
+        }
+        m.parts.iter().filter_map(|part| part.copied.clone()).for_each(|c| map.forget(c));
+        let is_sound_gc = m.kind == MoveKind::LogGc && !m.failed;
+        let moved_blocks = if is_sound_gc { m.parts.len() as u64 } else { 0 };
+        evacuation.move_ended(moved_blocks, m.since, io.now());
+        copies.restoring_done(false, io);
+        tiers.look_at_demoting();
+        if m.buffer != PayloadId::NONE {
+            io.send(Command::Release(m.buffer));
+        }
+    }
+}
+
+impl Moves {
+    /// When idle time will begin, if something waits for it.
+    pub(crate) fn moves_due(
+        &self,
+        map: &Map,
+        metadata_replica: &MetadataReplica,
+        copies: &Copies,
+        steering: &Steering,
+        tiers: &Tiers,
+        io: &DeviceIo,
+    ) -> Instant {
+        if io.waits_for_space() && io.now() < self.rests_until {
+            return self.rests_until;
+        }
+        let waits = self.active.is_none()
+            && !io.hdds().is_empty()
+            && !io.is_quiet()
+            && !io.is_fixed()
+            && (self.wants_writeback(true, map, steering, tiers, io)
+                || map.population().fragmented > 0
+                || copies.copies_await_quiet()
+                || metadata_replica.awaits_quiet());
+        if waits { io.quiet_from() } else { Instant::NEVER }
+    }
+}
+
+impl Moves {
+    fn begin_writeback(
+        &mut self,
+        map: &mut Map,
+        objects: &Objects,
+        commit: &mut Commit,
+        tiers: &Tiers,
+        evacuation: &Evacuation,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+        if self.homed.len() >= HOMED_BLOCKS_MAX {
+            return false; // until the flush is done
+        }
+        let total = map.logical().len() as Logical;
+        let mut parts = Vec::with_capacity(blocks_max);
+        let mut from = self.cursor;
+        let mut wrapped = false;
+        let mut looked = 0u32;
+        while parts.len() < blocks_max && looked < LOOK_BLOCKS_MAX {
+            looked += 1;
+            // not beyond where it began: a block would be moved twice
+            let end = if wrapped { self.cursor } else { total };
+            let Some(block) = map.logical().next_dirty(from, end) else {
+                if wrapped || from == 0 {
+                    break;
+                }
+                wrapped = true;
+                from = 0;
+                continue;
+            };
+            from = block + 1;
+            if self.homed_blocks.contains(&block) {
+                continue;
+            }
+            // where the home is on a drive that leaves it will soon be elsewhere
+            let home = &io[objects.home_of(block, io).0];
+            let is_open = home.takes_new() || io.waits_for_space() && !home.is_faulted();
+            if !is_open || tiers.is_kept(block, self, map, io) {
+                continue;
+            }
+            if let Some(slot) = map.writeback_source(block) {
+                parts.push(Part::new(block, slot, map.slots().checksum(slot)));
+            }
+        }
+        self.cursor = if from >= total { 0 } else { from };
+        if parts.is_empty() {
+            self.note_barren(looked, map, commit);
+            if map.pending_blocks() > 0 && io.waits_for_space() {
+                commit.note_pending(io.now());
+            }
+            return false;
+        }
+        self.barren_looked = 0;
+        parts.sort_unstable_by_key(|part| part.logical);
+        self.begin_home_move(MoveKind::WriteBack, parts, commit, map, evacuation, io);
+        true
+    }
+}
+
+impl Migration {
+    /// A source of a move was read.
+    pub(crate) fn move_read_done(
+        &mut self,
+        at: u32,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+        store: &mut Store,
+        io: &DeviceIo,
+    ) {
+        let contents = io.config().contents;
+        let mut bad = Vec::new();
+        let m = self.moves.active.as_mut().expect("a move was reading");
+        m.outstanding -= 1;
+        let moves_home = matches!(m.kind, MoveKind::LogGc | MoveKind::WriteBack);
+        let mut unmovable = Vec::new();
+        if let Err(error) = status {
+            m.failed = true;
+            if moves_home && m.parts.len() == 1 {
+                unmovable.push((m.parts[0].logical, error));
+            } else if m.kind == MoveKind::LogGc {
+                self.moves.single = m.parts.len();
+            }
+        } else if m.kind == MoveKind::Rehome {
+            self.evacuation.check_homes_read(
+                checksums,
+                &store.map,
+                &store.checksums,
+                &mut self.moves,
+            );
+        } else if contents {
+            // a source that was freed and rewritten meanwhile looks like a damaged one: neither goes
+            // home, and if it is still current a user's read will say so
+            for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
+                if found != part.checksum {
+                    bad.extend((m.kind == MoveKind::Drain).then_some(part.slot));
+                    let device = store.map.slots().region(part.slot).device;
+                    let left = (part.logical, IoError::Checksum(device));
+                    unmovable.extend(moves_home.then_some(left));
+                    part.slot = NONE;
+                }
+            }
+        }
+        unmovable.into_iter().for_each(|(block, error)| {
+            self.moves.leave_unmovable(block, error, &mut store.map, io)
+        });
+        self.evacuation.note_unreadable(&bad);
+        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
+            let m = self.moves.active.as_mut().expect("asked above");
+            m.stage = Stage::Waiting;
+        }
+    }
+}
+
+impl Migration {
+    fn advance_move(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let m = self.moves.active.as_ref().expect("asked by the caller");
+        if m.kind.is_of_one_block() || m.stage != Stage::Waiting {
+            return;
+        }
+        if m.kind == MoveKind::Drain {
+            return if m.failed {
+                self.evacuation.drained_unread(
+                    &mut store.map,
+                    &mut self.moves,
+                    &mut self.copies,
+                    &mut policy.tiers,
+                    io,
+                )
+            } else {
+                self.evacuation.write_drained(
+                    &mut store.map,
+                    &mut self.moves,
+                    &mut self.copies,
+                    &mut policy.tiers,
+                    io,
+                )
+            };
+        }
+        if m.kind == MoveKind::Rehome {
+            return self.advance_rehoming(store, volumes, policy, io);
+        }
+        if m.failed {
+            self.moves.end_move(
+                &mut store.map,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
+            );
+            return;
+        }
+        let ready = io.is_fixed()
+            || ((store.commit.durable() >= m.after_batch || io.breaks(Mutant::EarlyHome))
+                && self.moves.are_homes_unread(&volumes.objects, io));
+        if ready {
+            self.moves.write_homes(
+                &mut store.map,
+                &mut volumes.objects,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
+            );
+        }
+    }
+}
+
+impl Migration {
+    /// Begins or advances background moves.
+    #[inline]
+    pub(crate) fn run_moves(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        self.copies.answer_both(requests, &store.commit, &self.moves, io);
+        if (io.hdds().is_empty() && !self.evacuation.is_under_way() && self.moves.is_idle())
+            || store.commit.is_broken()
+        {
+            return;
+        }
+        if self.moves.active.is_some() {
+            // space may run out while a move waits for the drive: then it must not wait for users to
+            // leave, who want the drive all the more for finding its log full
+            self.moves.urgent = self.moves.urgent
+                || self.moves.space_is_urgent(
+                    self.moves.log_need(io),
+                    &store.map,
+                    &self.copies,
+                    &policy.tiers,
+                    io,
+                );
+            self.advance_move(store, volumes, policy, io);
+            return;
+        }
+        // a stop waits for requests, and these may wait for room
+        let stops = io.is_stopping() && !io.waits_for_space();
+        if !io.is_serving() || stops {
+            return;
+        }
+        if io.now() < self.moves.rests_until {
+            return;
+        }
+        if self.begin_draining(store, volumes, requests, io) || io.hdds().is_empty() {
+            return;
+        }
+        if !io.is_fixed() {
+            self.moves.drop_clean_copies(&mut store.commit, &mut store.map, &volumes.objects, io);
+            self.moves.flush_homed(&store.commit, &self.copies, &policy.tiers, io);
+            // what lies on an SSD goes home in any case where that is the only way to make room
+            let presses =
+                io.waits_for_space() && io.stats().faulted_drives > io.stats().healed_drives;
+            self.moves.writing_back = presses
+                || self.moves.wants_writeback(
+                    io.is_quiet(),
+                    &store.map,
+                    &policy.steering,
+                    &policy.tiers,
+                    io,
+                );
+        }
+        let log_need = self.moves.log_need(io);
+        self.moves.urgent =
+            self.moves.space_is_urgent(log_need, &store.map, &self.copies, &policy.tiers, io);
+        let has_room = self.moves.homed.len() < HOMED_BLOCKS_MAX;
+        if has_room && self.copies.are_awaited() && self.begin_copies(store, volumes, requests, io)
+        {
+            return;
+        }
+        if self.moves.writing_back {
+            if self.moves.begin_writeback(
+                &mut store.map,
+                &volumes.objects,
+                &mut store.commit,
+                &policy.tiers,
+                &self.evacuation,
+                io,
+            ) {
+                return;
+            }
+            // what is dirty is home already, or was not found: the flush makes it clean
+            self.moves.want_home_flush(io);
+        }
+        if has_room && self.begin_copies(store, volumes, requests, io) {
+            return;
+        }
+        if log_need != Need::None && self.begin_log_gc(store, volumes, requests, io) {
+            return;
+        }
+        if self.promotions.begin_promotion(
+            &mut store.map,
+            requests,
+            &mut self.moves,
+            &policy.ledger,
+            io,
+        ) {
+            return;
+        }
+        self.moves.begin_merge(&mut store.map, requests, io);
+    }
+}
+
+/// How many parts from the first on form one device read.
+fn run_length(
+    parts: &[Part],
+    follows: impl Fn(&Part, &Part) -> bool,
+    device: impl Fn(&Part) -> DeviceId,
+) -> usize {
+    let mut count = 1;
+    while count < parts.len()
+        && follows(&parts[count - 1], &parts[count])
+        && device(&parts[count]) == device(&parts[0])
+    {
+        count += 1;
+    }
+    count
+}

@@ -1,0 +1,469 @@
+//! What steps make a hard drive's recent log writes durable?
+//!
+//! Source: design decision 8. A drive may destage in any order, so its *tail* is everything written
+//! to its log since its last successful flush. A FLUSH takes the cheaper way: flush the drive, or
+//! copy the tail from RAM to ordinary SSD slots and record both places. The SSD copies are given up
+//! when a flush of the drive itself has succeeded and that is recorded.
+
+use crate::device::{Class, HddFlush, Job, TailItem};
+use crate::io::DeviceIo;
+use crate::log::read_back::ReadBack;
+use crate::map::Map;
+use crate::map::{Logical, NONE, Run, Slot, Touch};
+use crate::metadata_replica::MetadataReplica;
+use crate::migration::Migration;
+use crate::migration::moves::Moves;
+use crate::migration::read_back::names;
+use crate::mutant::Mutant;
+use crate::owner::{LogIo, Owner, TailCopy};
+use crate::policy::Policy;
+use crate::policy::steering::Steering;
+use crate::port::IoOp;
+use crate::requests::Next;
+use crate::requests::Requests;
+use crate::requests::ordering::TaskId;
+use crate::store::Store;
+use crate::store::commit::Commit;
+use crate::store::reuse::DeferredFree;
+use crate::tiering::Tiers;
+use crate::volumes::Volumes;
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
+
+/// Tail copies in flight at once.
+const COPIES_IN_FLIGHT_MAX: usize = 16;
+
+/// Copies of unflushed log writes that are under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TailCopies {
+    /// Each with the buffer that it is written from.
+    under_way: Vec<(TailCopy, PayloadId)>,
+    /// What a drive that failed holds unflushed is not yet safe.
+    rescue_wanted: bool,
+}
+
+/// Blocks that a log has just taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) device: DeviceId,
+    pub(crate) logical: Logical,
+    pub(crate) run: Run,
+    /// Where in the request's buffer they are.
+    pub(crate) offset_bytes: u64,
+}
+
+impl TailCopies {
+    /// How many are under way?
+    #[inline]
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// A drive failed: what it holds unflushed is copied as soon as there is space.
+    pub(crate) fn want_rescue(&mut self) {
+        self.rescue_wanted = true;
+    }
+
+    /// A copy has ended; returns the buffer that it was written from.
+    fn ended(&mut self, copy: &TailCopy) -> PayloadId {
+        let at = self.under_way.iter().position(|(known, _)| known == copy);
+        self.under_way.swap_remove(at.expect("every copy under way is listed")).1
+    }
+
+    /// A log write was acknowledged by the drive: it joins the tail, and its bytes stay in RAM. Those
+    /// of a journaled volume are copied to an SSD at once, and their user waits for that.
+    pub(crate) fn retain_for_tail(
+        &mut self,
+        id: TaskId,
+        written: Written,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) {
+        let Written { device, logical, run, offset_bytes } = written;
+        if !io[device].is_volatile() {
+            return;
+        }
+        let tail = &mut io[device].tail;
+        let write = tail.writes;
+        tail.writes += 1;
+        for slot in run.slot..run.slot + run.count {
+            map.note_log_volatile(slot, write);
+        }
+        let payload = requests.retain_buffer(id, io);
+        let mut item = TailItem { write, logical, run, payload, offset_bytes, copied: false };
+        if requests[id].request.class == DurabilityClass::Journaled {
+            item.copied = self.copy_item(&item, Some(id), io, map, requests);
+            // without room for a copy its user waits for the drive's flush
+            requests[id].exposed |= !item.copied;
+        }
+        let bytes = u64::from(run.count) * BLOCK_BYTES;
+        let tail = &mut io[device].tail;
+        tail.bytes += bytes;
+        tail.exposed_bytes += if item.copied { 0 } else { bytes };
+        tail.items.push_back(item);
+        let at_risk = io.bytes_at_risk();
+        io.stats_mut().bytes_at_risk_max = io.stats().bytes_at_risk_max.max(at_risk);
+    }
+
+    pub(crate) fn copy_tail(
+        &mut self,
+        device: DeviceId,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) {
+        let mut in_flight = io.copies_in_flight(device);
+        let mut index = 0;
+        while in_flight < COPIES_IN_FLIGHT_MAX {
+            let items = &mut io[device].tail.items;
+            let Some(position) = items.iter().skip(index).position(|item| !item.copied) else {
+                return;
+            };
+            index += position;
+            let item = items[index];
+            let alive = (0..item.run.count).any(|i| {
+                let (block, slot) = (item.logical + i, item.run.slot + i);
+                names(map, block, slot) && holds(map, io, slot, item.write)
+            });
+            if alive && !self.copy_item(&item, None, io, map, requests) {
+                return; // no SSD space just now
+            }
+            let tail = &mut io[device].tail;
+            tail.items[index].copied = true;
+            tail.exposed_bytes -= u64::from(item.run.count) * BLOCK_BYTES;
+            in_flight += usize::from(alive);
+        }
+    }
+
+    /// Copies an item to the SSDs, for `task` if somebody waits for it. False: there is no room.
+    pub(crate) fn copy_item(
+        &mut self,
+        item: &TailItem,
+        task: Option<TaskId>,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) -> bool {
+        if map.ssd_free() < u64::from(item.run.count) {
+            return false;
+        }
+        let mut done = 0;
+        while done < item.run.count {
+            let run = map.allocate_ssd(item.run.count - done).expect("counted above");
+            let region = *map.slots().region(run.slot);
+            let op = IoOp::Write {
+                offset_bytes: region.address(run.slot),
+                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                from: item.payload,
+                from_offset_bytes: item.offset_bytes + u64::from(done) * BLOCK_BYTES,
+                fua: false,
+            };
+            let (logical, log) = (item.logical + done, item.run.slot + done);
+            let copy = TailCopy { task, write: item.write, logical, log, run };
+            if let Some(id) = task {
+                requests[id].outstanding += 1;
+            }
+            io.hold_buffer(item.payload);
+            self.under_way.push((copy.clone(), item.payload));
+            io.submit(region.device, op, Owner::Log(LogIo::Copy(Box::new(copy))));
+            done += run.count;
+        }
+        true
+    }
+
+    /// Rewrites the tails of faulted drives to the SSD, as space allows.
+    pub(crate) fn rescue_tails(
+        &mut self,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) {
+        if !self.rescue_wanted || io.ssds().is_empty() {
+            return;
+        }
+        let mut left = false;
+        for index in 0..io.hdds().len() {
+            let device = io.hdds()[index];
+            if io[device].is_faulted() {
+                self.copy_tail(device, io, map, requests);
+                left |= io[device].tail.items.iter().any(|i| !i.copied);
+            }
+        }
+        self.rescue_wanted = left;
+    }
+}
+
+/// Does a log's place still hold, volatile, what this write left there? A log is written over, and its
+/// place may belong to the same block again.
+fn holds(map: &Map, io: &DeviceIo, slot: Slot, write: u64) -> bool {
+    match io.breaks(Mutant::TailByPlace) {
+        true => map.is_log_volatile(slot),
+        false => map.is_log_volatile_by(slot, write),
+    }
+}
+
+fn copying_is_cheaper(device: DeviceId, io: &DeviceIo, map: &Map) -> bool {
+    if io.ssds().is_empty() {
+        return false;
+    }
+    let d = &io[device];
+    let flush_ns = d.bcw.as_ref().map_or(0, |bcw| bcw.flush_cost_ns());
+    let bytes: u64 = d
+        .tail
+        .items
+        .iter()
+        .filter(|item| !item.copied)
+        .map(|item| u64::from(item.run.count) * BLOCK_BYTES)
+        .sum();
+    let ssd = io[io.ssds()[0]].config.ssd_profile;
+    let copy_ns = u128::from(bytes) * 1_000_000_000 / u128::from(ssd.write_bytes_per_s.max(1));
+    copy_ns + u128::from(ssd.flush_ns) < u128::from(flush_ns)
+        && map.ssd_free() * BLOCK_BYTES > 2 * bytes
+}
+
+/// Does a hard drive that failed hold what there is no room for on the SSDs, and does nothing under way
+/// make any?
+fn is_beyond_rescue(
+    device: DeviceId,
+    io: &DeviceIo,
+    moves: &Moves,
+    deferred_free: &DeferredFree,
+) -> bool {
+    let d = &io[device];
+    d.is_faulted()
+        && !d.tail.items.iter().all(|item| item.copied)
+        && io.copies_in_flight(device) == 0
+        && moves.is_idle()
+        && deferred_free.is_empty()
+}
+
+impl TailCopies {
+    /// A copy failed: its item is as exposed as before. A flush of the hard drive will do instead; if
+    /// that is out of service, there is nothing left for who waits now.
+    fn not_copied(
+        &mut self,
+        copy: &TailCopy,
+        error: IoError,
+        map: &Map,
+        commit: &mut Commit,
+        io: &mut DeviceIo,
+    ) {
+        let device = map.slots().region(copy.log).device;
+        if io[device].is_faulted() {
+            self.rescue_wanted = false; // each FLUSH tries again
+            commit.tails_failed(error);
+        }
+        let tail = &mut io[device].tail;
+        tail.copy_failed = true;
+        let known = |item: &&mut TailItem| item.copied && item.write == copy.write;
+        if let Some(item) = tail.items.iter_mut().find(known) {
+            item.copied = false;
+            tail.exposed_bytes += u64::from(item.run.count) * BLOCK_BYTES;
+        }
+    }
+}
+
+impl Requests {
+    /// A part of a journaled write is on the SSD too, or could not be brought there.
+    fn journaled(&mut self, id: TaskId, copied: bool) {
+        let task = &mut self[id];
+        task.exposed |= !copied;
+        task.outstanding -= 1;
+        if task.outstanding == 0 {
+            self.lead_to(Next::Written(id));
+        }
+    }
+}
+
+impl Tiers {
+    /// Issues a flush of a hard drive.
+    pub(crate) fn flush_hdd(
+        &self,
+        device: DeviceId,
+        requests: &mut Requests,
+        metadata_replica: &mut MetadataReplica,
+        steering: &mut Steering,
+        io: &mut DeviceIo,
+    ) {
+        if !io.ssds().is_empty() {
+            self.policies.return_before_flush(device, io, requests, steering);
+        }
+        let now = io.now();
+        let d = &mut io[device];
+        d.flush_wanted = false;
+        d.dirty = false;
+        d.flushing = Some(HddFlush { items: d.tail.items.len(), home_mark: d.home_writes });
+        if let Some(bcw) = &mut d.bcw {
+            bcw.flush_issued(now);
+        }
+        metadata_replica.flush_begins(device);
+        io.submit(device, IoOp::Flush, Owner::Log(LogIo::Flush));
+    }
+}
+
+impl DeviceIo {
+    fn settle_item(&mut self, item: &TailItem, map: &mut Map, read_back: &mut ReadBack) {
+        for i in 0..item.run.count {
+            let (block, slot) = (item.logical + i, item.run.slot + i);
+            let is_latest = holds(map, self, slot, item.write);
+            map.note_log_durable(slot, item.write);
+            let entry = map.entry(block);
+            if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
+                // the tail copy has done its duty: the log place alone is enough
+                map.drop_place(block, entry.ssd);
+                map.touch(Touch { logical: block, count: 1 }, NONE, true);
+            }
+        }
+        read_back.left_tail(item.run.slot, item.payload);
+        read_back.release_read_back(self);
+        self.let_buffer_go(item.payload);
+    }
+}
+
+impl TailCopies {
+    /// What a stop can still do for the tail of a hard drive that failed. False: nothing; what it holds may be
+    /// lost, and the pool does not stop as if nothing were.
+    pub(crate) fn rescue_for_stop(
+        &mut self,
+        device: DeviceId,
+        map: &mut Map,
+        requests: &mut Requests,
+        moves: &Moves,
+        deferred_free: &DeferredFree,
+        io: &mut DeviceIo,
+    ) -> bool {
+        self.copy_tail(device, io, map, requests);
+        !is_beyond_rescue(device, io, moves, deferred_free) || map.displaced_count() > 0
+    }
+}
+
+impl TailCopies {
+    /// A part of a tail is on the SSD.
+    pub(crate) fn tail_copied(
+        &mut self,
+        copy: &TailCopy,
+        status: Result<(), IoError>,
+        map: &mut Map,
+        requests: &mut Requests,
+        commit: &mut Commit,
+        io: &mut DeviceIo,
+    ) {
+        let payload = self.ended(copy);
+        for i in 0..copy.run.count {
+            let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
+            // a flush of the drive that came first has made durable the log place: that alone is enough; or
+            // the place holds something newer by now
+            let taken = status.is_ok()
+                && holds(map, io, log, copy.write)
+                && (map.add_copy(block, log, ssd) || map.move_fragment(block, log, ssd));
+            if taken {
+                map.touch(Touch { logical: block, count: 1 }, ssd, false);
+                io.leave_failed_log(block, log, map);
+            } else {
+                map.release_unused(Run { slot: ssd, count: 1 });
+            }
+        }
+        io.let_buffer_go(payload);
+        if let Err(error) = status {
+            self.not_copied(copy, error, map, commit, io);
+        }
+        if let Some(id) = copy.task {
+            requests.journaled(id, status.is_ok());
+        }
+    }
+}
+
+impl Migration {
+    /// Brings the tail of a drive nearer to being safe. True: it is, or nothing in it matters.
+    pub(crate) fn settle_tail(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &io[device];
+        // writes that wait for room in the log may have to wait for what this settles
+        let promoting = !io.waits_for_space()
+            && d.queue.jobs(Class::Write).any(|job| matches!(job, Job::Write { .. }));
+        let busy = promoting
+            || (d.queue.in_flight() > 0 && d.flushing.is_none() && io.log_write_in_flight(device));
+        if busy {
+            return false;
+        }
+        if d.tail.items.iter().all(|item| item.copied) {
+            return io.is_copied(device);
+        }
+        if d.flushing.is_some() || d.flush_wanted {
+            return false;
+        }
+        let copies = d.is_faulted() && !io.ssds().is_empty();
+        if copies || (!d.tail.copy_failed && copying_is_cheaper(device, io, &store.map)) {
+            self.tail_copies.copy_tail(device, io, &mut store.map, requests);
+            // where nothing of it is needed any more nothing was sent, and nobody would ask again
+            if copies && is_beyond_rescue(device, io, &self.moves, &store.deferred_free) {
+                store.commit.tails_failed(IoError::Dead(device));
+                return false;
+            }
+            return io.is_copied(device);
+        }
+        io[device].flush_wanted = true;
+        false
+    }
+}
+
+impl Migration {
+    /// A flush of a hard drive ended.
+    pub(crate) fn hdd_flush_done(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let now = io.now();
+        let d = &mut io[device];
+        let flush = d.flushing.take().expect("a flush was under way");
+        if let Some(bcw) = &mut d.bcw {
+            bcw.flush_done(now, status.is_ok());
+        }
+        if let Err(error) = status {
+            store.metadata.fault(device, error, io);
+            // also homes whose writes ended after the drive had been taken out of service
+            self.moves.lose_homed(
+                device,
+                &mut store.map,
+                &mut volumes.objects,
+                &mut self.evacuation,
+                io,
+            );
+            if io.ssds().is_empty() {
+                // the drive may have lost what it acknowledged, and nobody else has it
+                store.commit.tails_failed(error);
+                store.commit.break_off(error);
+            } else {
+                io.leave_tail(device, &mut store.map);
+            }
+            return;
+        }
+        store.probed(device, status, volumes, policy, io);
+        store.metadata_replica.flush_ended(device, io);
+        let d = &mut io[device];
+        d.tail.copy_failed = false;
+        let mut durable = Vec::with_capacity(flush.items);
+        for _ in 0..flush.items {
+            let item = d.tail.items.pop_front().expect("the tail only grows at its end");
+            let bytes = u64::from(item.run.count) * BLOCK_BYTES;
+            d.tail.bytes -= bytes;
+            d.tail.exposed_bytes -= if item.copied { 0 } else { bytes };
+            durable.push(item);
+        }
+        for item in durable {
+            io.settle_item(&item, &mut store.map, &mut self.read_back);
+        }
+        store.commit.note_pending(now);
+        self.homes_durable(device, flush.home_mark, store, volumes, policy, io);
+    }
+}

@@ -1,0 +1,312 @@
+//! What does a policy see of the drives, and what does it learn of what happens?
+//!
+//! Source: design decision 5: the engine hands a policy a read-only view, carries out what it
+//! returns, and counts the reason.
+
+use crate::bcw::controller::{Control, State};
+use crate::bcw::predictor::WriteState;
+use crate::config::{EngineConfig, Role};
+use crate::device::Device;
+use crate::io::DeviceIo;
+use crate::io::flights::Flight;
+use crate::ledger::Ledger;
+use crate::owner::Owner;
+use crate::profile::latency_ns;
+use crate::steer::rate::Rate;
+use crate::steer::settings::SteerConfig;
+use crate::steer::{Decision, HddView, Reason, Seen, SsdView, Steer, SteerView, Target};
+use crate::stripes::Stripes;
+use crate::tier::Intention;
+use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, Op, Request};
+
+/// Rates that policies see are taken over this long.
+const RATE_WINDOW: Duration = Duration::from_s(1);
+
+/// A steering policy, shared by the volumes that are configured alike.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedSteer {
+    pub config: SteerConfig,
+    pub policy: Box<dyn Steer>,
+}
+
+/// Everything that steering keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct Steering {
+    pub shared: Vec<SharedSteer>,
+    /// Is any policy asked where a write goes?
+    is_asked: bool,
+    /// Does any learn?
+    learns: bool,
+    /// No policy minds that dirty blocks are written home in the quiet.
+    pub homes_in_quiet: bool,
+    /// Users' reads, and their reads and writes.
+    reads: Rate,
+    requests: Rate,
+    /// Under fixed placement, if a policy wants it.
+    pub stripes: Option<Stripes>,
+    /// Kept for their memory.
+    ssds: Vec<SsdView>,
+    hdds: Vec<HddView>,
+}
+
+/// A write that asks where it goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub request: &'a Request,
+    /// Bytes of the whole blocks that it touches.
+    pub bytes: u64,
+    /// Where its tier wants it.
+    pub intention: Intention,
+    /// An SSD may take it that belongs on a hard drive, while that is busy.
+    pub detours: bool,
+    /// The steering policy of its volume, if it has one.
+    pub steer: Option<usize>,
+    /// A commit waits for flushes of hard drives.
+    pub settles_hdds: bool,
+}
+
+impl Steering {
+    pub fn new(shared: Vec<SharedSteer>, config: &EngineConfig) -> Self {
+        let striped = shared.iter().any(|steer| steer.policy.stripes());
+        let ssds = config.with_role(Role::Ssd).filter(|_| striped);
+        let capacities: Vec<u64> =
+            ssds.map(|id| config.devices[usize::from(id.0)].capacity_bytes).collect();
+        Steering {
+            is_asked: shared.iter().any(|steer| steer.policy.is_asked()),
+            learns: shared.iter().any(|steer| steer.policy.learns()),
+            homes_in_quiet: shared.iter().all(|steer| steer.policy.writes_home_when_quiet()),
+            reads: Rate::new(RATE_WINDOW),
+            requests: Rate::new(RATE_WINDOW),
+            stripes: Stripes::over(&capacities),
+            ssds: Vec::new(),
+            hdds: Vec::new(),
+            shared,
+        }
+    }
+
+    /// `bytes`: on the drive, and as the user asked.
+    fn ask(
+        &mut self,
+        steer: usize,
+        bytes: (u64, u64),
+        hdds: &[HddView],
+        io: &DeviceIo,
+    ) -> Decision {
+        let mut ssds = std::mem::take(&mut self.ssds);
+        self.view_ssds(&mut ssds, io);
+        let view = SteerView {
+            now: io.now(),
+            bytes: bytes.0,
+            request_bytes: bytes.1,
+            ssd_queue_length: io.shortest_ssd().1,
+            ssds: &ssds,
+            hdds,
+            reads_per_s: self.reads.per_s(),
+            requests_per_s: self.requests.per_s(),
+        };
+        let decision = self.shared[steer].policy.decide(&view);
+        ssds.clear();
+        self.ssds = ssds;
+        decision
+    }
+
+    fn view_ssds(&self, views: &mut Vec<SsdView>, io: &DeviceIo) {
+        for &id in io.ssds() {
+            let device = &io[id];
+            if !device.takes_new() {
+                continue;
+            }
+            views.push(SsdView {
+                device: id,
+                queue_length: device.queue.length(),
+                reads: device.reads(),
+                waiting_bytes: device.queue.waiting_bytes(),
+                in_flight_bytes: device.queue.in_flight_bytes(),
+                oldest_ns: io.flights().oldest_ns(&device.queue, io.now()),
+            });
+        }
+    }
+
+    /// A user's request came: rates are counted, and policies told.
+    #[inline]
+    pub(crate) fn note_arrival(&mut self, request: &Request, io: &DeviceIo) {
+        if !self.is_asked {
+            return;
+        }
+        let read = match request.op {
+            Op::Read => true,
+            Op::Write => false,
+            Op::Flush | Op::Discard | Op::WriteZeroes => return,
+        };
+        let now = io.now();
+        if read {
+            self.reads.add(now);
+        } else {
+            self.reads.advance(now);
+        }
+        self.requests.add(now);
+        if self.learns {
+            let bytes = request.length_bytes;
+            self.tell(&Seen::Arrival { read, bytes }, io);
+        }
+    }
+
+    /// A command of an SSD ended without error: policies are told.
+    #[inline]
+    pub(crate) fn note_ssd_completion(&mut self, ended: &Flight<Owner>, io: &DeviceIo) {
+        if !self.learns || !ended.place.listed {
+            return;
+        }
+        self.tell(
+            &Seen::Completion {
+                device: ended.device,
+                read: ended.place.read,
+                bytes: ended.bytes,
+                latency_ns: io.now().since(ended.issued).ns,
+                queue_length: ended.place.queue_length,
+                in_flight_bytes: ended.place.in_flight_bytes,
+            },
+            io,
+        );
+    }
+
+    fn tell(&mut self, seen: &Seen, io: &DeviceIo) {
+        let now = io.now();
+        for steer in self.shared.iter_mut().filter(|steer| steer.policy.learns()) {
+            steer.policy.observe(now, seen);
+        }
+    }
+}
+
+/// What a log write of a drive takes by the model, in ns.
+fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
+    let profile = device.bcw.as_ref().expect("it has a profile").profile();
+    match state {
+        WriteState::Fast => latency_ns(&profile.fast_latency, bytes),
+        WriteState::Mid => latency_ns(&profile.mid_latency, bytes),
+        WriteState::Slow => latency_ns(&profile.mid_latency, bytes) + profile.slow_latency_ns,
+    }
+}
+
+/// What is before a write on a drive that is not idle, by the model, in ns: the log writes accepted, at
+/// their mean size; reads a positioning each; a flush its cost. The oldest has run for `age_ns`.
+fn wait_ns(device: &Device, age_ns: u64) -> u64 {
+    let bcw = device.bcw.as_ref().expect("it has a profile");
+    let bytes = device.queue.in_flight_bytes() + device.queue.waiting_bytes();
+    let reads = device.reads().min(device.queue.length());
+    let writes = u64::from(device.queue.length() - reads);
+    let mut wait_ns = u64::from(reads) * bcw.profile().position_ns;
+    if let Some(mean) = bytes.checked_div(writes) {
+        wait_ns += writes * write_ns(device, bcw.last_state(), mean);
+    }
+    if bcw.state() == State::Syncing {
+        wait_ns += bcw.flush_cost_ns();
+    }
+    wait_ns.saturating_sub(age_ns)
+}
+
+impl Steering {
+    /// What the tier wants, and the policy's decision about a write.
+    pub(crate) fn decide(
+        &mut self,
+        asked: &Asked<'_>,
+        ledger: &Ledger,
+        io: &mut DeviceIo,
+    ) -> Decision {
+        let Asked { request, bytes, intention, detours, .. } = *asked;
+        if io.ssds().is_empty() {
+            return Decision { target: Target::Log(io.hdds()[0]), reason: Reason::NoSsd };
+        }
+        if request.fua {
+            return Decision::stay(Reason::Durability);
+        }
+        let policy = asked.steer.filter(|&steer| self.shared[steer].policy.is_asked());
+        if policy.is_none() && intention != Intention::Hdd {
+            return Decision::stay(Reason::Policy);
+        }
+        let mut hdds = std::mem::take(&mut self.hdds);
+        let weighs = |steer: usize| self.shared[steer].policy.weighs_time();
+        let weighs_time = io.hdds().len() > 1 || policy.is_some_and(weighs);
+        self.view_hdds(asked, weighs_time, &mut hdds, io);
+        let waits = intention == Intention::Hdd && !detours;
+        let is_spare = |hdd: &&HddView| {
+            let d = &io[hdd.device];
+            waits || (d.reads() == 0 && d.flushing.is_none() && d.queue.background_in_flight() == 0)
+        };
+        let spare = hdds.iter().filter(is_spare).min_by_key(|hdd| hdd.expected_ns);
+        let decision = match policy {
+            _ if intention == Intention::Hdd && !hdds.is_empty() => {
+                spare.map_or(Decision::stay(Reason::HddBusy), |hdd| Decision::go(hdd, Reason::Tier))
+            }
+            None => Decision::stay(Reason::Policy),
+            Some(_) if hdds.is_empty() && request.class == DurabilityClass::Protected => {
+                Decision::stay(Reason::Durability)
+            }
+            Some(steer) => {
+                let decision = self.ask(steer, (bytes, request.length_bytes), &hdds, io);
+                let steers = self.shared[steer].policy.control().is_some();
+                if steers { ledger.within_budget(decision, &hdds, io) } else { decision }
+            }
+        };
+        hdds.clear();
+        self.hdds = hdds;
+        decision
+    }
+
+    /// The hard drives that could take a log write of this size.
+    fn view_hdds(
+        &self,
+        asked: &Asked<'_>,
+        weighs_time: bool,
+        views: &mut Vec<HddView>,
+        io: &mut DeviceIo,
+    ) {
+        let (bytes, class) = (asked.bytes, asked.request.class);
+        let stop_percent = io.config().log_stop_percent;
+        let tail_max = io.config().tail_bytes_max;
+        let settling = asked.settles_hdds;
+        let with_room = io.hdds_with_room();
+        for at in 0..io.hdds().len() {
+            let id = io.hdds()[at];
+            let now = io.now();
+            let age_ns = io.flights().oldest_ns(&io[id].queue, now);
+            let device = &mut io[id];
+            if class == DurabilityClass::Protected && device.is_volatile() {
+                continue;
+            }
+            let takes_new = device.takes_new();
+            let (Some(bcw), Some(log)) = (&mut device.bcw, &device.log) else { continue };
+            let takes = takes_new
+                && !settling
+                && bytes <= bcw.write_bytes_max()
+                && log.used_percent() < stop_percent
+                && log.free_slots() >= bytes / BLOCK_BYTES
+                && device.tail.bytes + bytes <= tail_max;
+            if !takes {
+                continue;
+            }
+            bcw.note_stand_in(with_room > u32::from(bcw.has_room()));
+            let (accepting, mut predicted) = (bcw.accepting(now), bcw.predict(now, bytes));
+            let promised = bcw.committed_bytes() + bytes;
+            if bcw.control() != Control::Bare && log.breaks_within(promised / BLOCK_BYTES) {
+                predicted = WriteState::Slow; // it would wait for the head
+            }
+            let idle = device.queue.length() == 0 && bcw.committed_bytes() == 0;
+            let (mut wait, mut expected_ns) = (0, 0);
+            if weighs_time {
+                wait = if idle { 0 } else { wait_ns(device, age_ns) };
+                expected_ns = wait + write_ns(device, predicted, bytes);
+            }
+            views.push(HddView {
+                device: id,
+                accepting,
+                predicted,
+                queue_length: device.queue.length(),
+                idle,
+                wait_ns: wait,
+                expected_ns,
+                reads_per_s: device.queue.reads_per_s(now),
+            });
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Is this request sound, and must it wait for another?
+
+use crate::io::DeviceIo;
+use crate::io::Phase;
+use crate::map::objects::Objects;
+use crate::map::{Logical, Touch};
+use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
+use crate::policy::Policy;
+use crate::requests::Next;
+use crate::requests::Requests;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
+use crate::store::Store;
+use crate::volumes::Volumes;
+use crate::volumes::sharing::Sharing;
+use tandem_block::{BLOCK_BYTES, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES};
+
+/// Longest request in bytes: NBD's usual limit.
+pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
+
+/// Must this request wait for a clone, or behind one that does?
+#[inline]
+fn waits_for_a_clone(request: &Request, requests: &Requests, sharing: &Sharing) -> bool {
+    let waits = || sharing.is_frozen(request) || requests.holds_back(request);
+    request.op != Op::Flush && waits()
+}
+
+impl MetadataHomes {
+    /// The logical blocks that a sound request touches. `None`: those of a thin object.
+    fn admit(
+        &self,
+        request: &Request,
+        objects: &mut Objects,
+        io: &DeviceIo,
+    ) -> Result<Option<(Logical, Logical)>, IoError> {
+        if io.phase() != Phase::Running {
+            return Err(IoError::Stopping);
+        }
+        let found = objects.locate(request.object)?;
+        if request.op.is_write() && self.is_degraded() {
+            return Err(IoError::ReadOnly);
+        }
+        if request.op.is_write() && found.is_snapshot {
+            return Err(IoError::Snapshot);
+        }
+        if request.op == Op::Flush {
+            return Ok(Some((0, 0)));
+        }
+        let (offset, length) = (request.offset_bytes, request.length_bytes);
+        let limit = if request.op.is_write() && request.op != Op::Write {
+            // zeroing moves no bytes, so NBD bounds it by 32 bits only
+            u64::from(u32::MAX)
+        } else {
+            REQUEST_BYTES_MAX
+        };
+        if length == 0
+            || length > limit
+            || !offset.is_multiple_of(SECTOR_BYTES)
+            || !length.is_multiple_of(SECTOR_BYTES)
+        {
+            return Err(IoError::Misaligned);
+        }
+        let end = offset.checked_add(length).ok_or(IoError::OutOfRange)?;
+        if found.is_thin {
+            // its size is to the byte
+            let whole_bytes = found.size_bytes.next_multiple_of(BLOCK_BYTES);
+            return if end > whole_bytes { Err(IoError::OutOfRange) } else { Ok(None) };
+        }
+        if end > found.size_bytes {
+            return Err(IoError::OutOfRange);
+        }
+        let block = |bytes: u64| found.first + (bytes / BLOCK_BYTES) as Logical;
+        Ok(Some((block(offset), found.first + end.div_ceil(BLOCK_BYTES) as Logical)))
+    }
+}
+
+impl Requests {
+    pub(crate) fn enter(
+        &mut self,
+        mut task: Task,
+        store: &mut Store,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        policy.name_stream(&mut task, io);
+        let op = task.request.op;
+        let id = self.insert(task);
+        if op == Op::Flush {
+            if store.metadata.is_degraded() {
+                self.answer(id, PayloadId::NONE, 0, io); // nothing was written that could be lost
+            } else {
+                store.commit.wait_flush(id);
+            }
+            return;
+        }
+        self.take_blocks(id, io);
+    }
+}
+
+impl Requests {
+    /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
+    pub(crate) fn begin_zeroes(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        policy: &Policy,
+        io: &mut DeviceIo,
+    ) {
+        policy.tiers.policies.keep_class(id, self);
+        let task = &self[id];
+        let request = task.request;
+        let (first, end) = (task.first, task.end);
+        let head_part = !request.offset_bytes.is_multiple_of(BLOCK_BYTES);
+        let end_bytes = request.offset_bytes + request.length_bytes;
+        let tail_part = !end_bytes.is_multiple_of(BLOCK_BYTES);
+        if io.is_fixed() {
+            store.zero_fixed(first, end);
+        } else {
+            let inner_first = first + Logical::from(head_part);
+            let inner_end = end - Logical::from(tail_part);
+            if inner_first < inner_end {
+                for block in inner_first..inner_end {
+                    store.map.clear(block);
+                }
+                let touch = Touch { logical: inner_first, count: inner_end - inner_first };
+                store.map.touch(touch, crate::map::NONE, true);
+            }
+            if (head_part || tail_part) && inner_first <= inner_end {
+                self.write_zero_edges(
+                    id,
+                    head_part,
+                    tail_part && end - first > u32::from(head_part),
+                    &store.map,
+                    io,
+                );
+                return;
+            }
+            if head_part || tail_part {
+                // one block, both ends within it
+                self.write_zero_edges(id, true, false, &store.map, io);
+                return;
+            }
+        }
+        self[id].started = io.now();
+        self.lead_to(Next::Written(id));
+    }
+}
+
+impl Requests {
+    /// A request arrives.
+    pub(crate) fn on_request(
+        &mut self,
+        request: &Request,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        io.note_request();
+        policy.steering.note_arrival(request, io);
+        match store.metadata.admit(request, &mut volumes.objects, io) {
+            Ok(_) if waits_for_a_clone(request, self, &volumes.sharing) => self.hold_back(*request),
+            Ok(Some((first, end))) => {
+                self.enter(Task::new(*request, first, end), store, policy, io)
+            }
+            Ok(None) => volumes.enter_thin(request, store, self, policy, io),
+            Err(error) => io.refuse_request(request, error),
+        }
+    }
+}
+
+impl Requests {
+    /// What it wanted to be durable is, or never will be.
+    pub(crate) fn durable(
+        &mut self,
+        id: TaskId,
+        status: Result<(), IoError>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if volumes.sharing.settles(id, status) {
+            volumes.run_batches(store, self, policy, io);
+            return;
+        }
+        if let Err(error) = status {
+            self.note_error(id, error);
+        }
+        self.answer(id, PayloadId::NONE, 0, io);
+    }
+}
+
+impl Requests {
+    pub(crate) fn end(
+        &mut self,
+        (id, payload): (TaskId, PayloadId),
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let task = &self[id];
+        if task.request.kind == RequestKind::Background {
+            if volumes.sharing.is_copy_up(id) {
+                volumes.copied_up(id, payload, store, self, policy, io);
+            } else if policy.tiers.is_promoting(id) {
+                policy.tiers.promoting_read(id, payload, &mut store.map, self, io);
+            } else {
+                migration.merge_read(id, payload, store, self, policy, io);
+            }
+            return;
+        }
+        let (task, woken) = self.release(id);
+        match task.parent {
+            Some(parent) => self.part_answered(parent, &task, &mut store.commit, &policy.tiers, io),
+            None => policy.count_delivered(&task, io),
+        }
+        let request = task.request;
+        if request.op == Op::Discard && task.volume != request.object && task.status.is_ok() {
+            volumes.give_up_discarded(&request, store, self, policy, io);
+        }
+        self.wake(woken);
+    }
+}

@@ -1,0 +1,278 @@
+//! What goes to a device next, and what is it counted as?
+
+use crate::device::{Class, Job, Waiting};
+use crate::io::DeviceIo;
+use crate::io::News;
+use crate::map::Map;
+use crate::migration::Migration;
+use crate::policy::Policy;
+use crate::policy::steering::Steering;
+use crate::qos::QueueView;
+use crate::requests::Next;
+use crate::requests::Requests;
+use crate::requests::ordering::TaskId;
+use crate::store::Store;
+use crate::volumes::Volumes;
+use tandem_block::{DeviceId, IoError};
+
+impl Requests {
+    /// Another SSD that has room for a write for which this one has none: the one with the shortest queue.
+    fn ssd_with_room(
+        &self,
+        full: DeviceId,
+        job: &Job,
+        map: &Map,
+        io: &DeviceIo,
+    ) -> Option<DeviceId> {
+        let is_ssd = io[full].is_ssd();
+        if !is_ssd || io.is_fixed() {
+            return None;
+        }
+        let blocks = match job {
+            Job::Write { task, .. } => self[*task].blocks(),
+            Job::Edge { .. } => 1,
+            Job::Io(..) => return None,
+        };
+        let ssds = io.ssds().iter().enumerate();
+        ssds.filter(|&(ssd, &id)| {
+            id != full
+                && io[id].takes_new()
+                && map.allocators()[ssd].free_count() >= blocks + self.reserved_slots(ssd, map)
+        })
+        .map(|(_, &id)| id)
+        .min_by_key(|&id| (io[id].queue.length(), id))
+    }
+}
+
+impl Requests {
+    /// A job that has left the queue of an SSD goes into that of another one.
+    fn redirect(&self, from: DeviceId, to: DeviceId, waiting: Waiting, io: &mut DeviceIo) {
+        let (Job::Write { task, .. } | Job::Edge { task, .. }) = &waiting.job else {
+            unreachable!("only writes of users look for room")
+        };
+        let whose = self[*task].whose();
+        let d = &mut io[from];
+        d.queue.leave(1);
+        d.queue.pins_mut().unpin(waiting.pin);
+        io.enqueue(to, Class::Write, waiting.job, whose);
+        io.note_redirected();
+    }
+}
+
+impl Requests {
+    fn fail_unissued(&mut self, id: TaskId, error: IoError) {
+        self.note_error(id, error);
+        let task = &mut self[id];
+        task.target = crate::steer::Target::Ssd;
+        task.outstanding = task.outstanding.saturating_sub(1);
+        if task.outstanding == 0 {
+            self.lead_to(Next::Written(id));
+        }
+    }
+}
+
+impl Requests {
+    /// A job that has left its queue is not sent: the device does not take it any more.
+    fn fail_waiting(
+        &mut self,
+        device: DeviceId,
+        waiting: Waiting,
+        steering: &Steering,
+        io: &mut DeviceIo,
+    ) {
+        // a read must not be told that the drive gave no answer: it was not asked, and would ask again
+        let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
+        let no_room = io.no_space().filter(|_| is_write);
+        io.stats_mut().refused_without_room += u64::from(no_room.is_some());
+        let error = no_room.unwrap_or(IoError::Dead(device));
+        let d = &mut io[device];
+        d.queue.leave(1);
+        d.queue.pins_mut().unpin(waiting.pin);
+        match waiting.job {
+            Job::Io(_, owner) => io.tell(News::Unsent(device, owner, error)),
+            Job::Edge { task, block, mask } => match io.another_ssd(device) {
+                Some(other) => {
+                    let whose = self[task].whose();
+                    let job = Job::Edge { task, block, mask };
+                    io.enqueue(other, Class::Write, job, whose);
+                }
+                None => self.fail_unissued(task, error),
+            },
+            Job::Write { task: id, .. } => {
+                if io.another_ssd(device).is_none() || io.is_fixed() {
+                    self.fail_unissued(id, error);
+                } else if io[device].is_ssd() {
+                    self[id].target = crate::steer::Target::Ssd;
+                    self.queue_write(id, io);
+                } else {
+                    steering.return_write(device, id, io, self);
+                }
+            }
+        }
+    }
+}
+
+impl Requests {
+    /// The first waiting job of a device of which nothing is asked fails.
+    pub(crate) fn fail_one(
+        &mut self,
+        device: DeviceId,
+        steering: &mut Steering,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let now = io.now();
+        let d = &mut io[device];
+        let waiting = Class::ALL.into_iter().find_map(|class| d.queue.pop(class));
+        let Some(waiting) = waiting.or_else(|| d.pop_by_stream(now)) else {
+            return false;
+        };
+        self.fail_waiting(device, waiting, steering, io);
+        true
+    }
+}
+
+impl Requests {
+    /// Issues a job that has left its queue; gives it back if it must wait for space.
+    pub(crate) fn issue(
+        &mut self,
+        device: DeviceId,
+        waiting: Waiting,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> Result<(), Waiting> {
+        let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
+        if (is_write && io.no_space().is_some()) || !io[device].takes_job(&waiting.job) {
+            self.fail_waiting(device, waiting, &policy.steering, io);
+            return Ok(());
+        }
+        let issued = match &waiting.job {
+            Job::Write { task, .. } => {
+                let id = *task;
+                if io[device].is_ssd() {
+                    self.issue_ssd_write(device, id, io, &mut store.map)
+                } else {
+                    self.issue_log_write(
+                        device,
+                        id,
+                        &store.map,
+                        &mut migration.read_back,
+                        &mut migration.promotions,
+                        io,
+                    )
+                }
+            }
+            Job::Edge { task, block, mask } => {
+                let (task, block, mask) = (*task, *block, *mask);
+                self.issue_edge(device, task, (block, mask), store, migration, io)
+            }
+            Job::Io(..) => true,
+        };
+        if !issued {
+            if let Some(other) = self.ssd_with_room(device, &waiting.job, &store.map, io) {
+                self.redirect(device, other, waiting, io);
+                return Ok(());
+            }
+            self.starve(&waiting.job, io);
+            return Err(waiting);
+        }
+        if let Job::Io(op, owner) = waiting.job {
+            self.note_first_command(&owner, io);
+            io.submit_pinned(device, (op, waiting.pin), owner);
+        }
+        // its commands are counted instead of the job
+        io[device].queue.leave(1);
+        Ok(())
+    }
+}
+
+impl Requests {
+    /// Issues the first job of a class. False: it must wait for space.
+    pub(crate) fn issue_class(
+        &mut self,
+        device: DeviceId,
+        class: Class,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &mut io[device];
+        let waiting = d.queue.pop(class).expect("the class was asked for");
+        match self.issue(device, waiting, store, migration, policy, io) {
+            Ok(()) => true,
+            Err(waiting) => {
+                io[device].queue.unpop(class, waiting);
+                false
+            }
+        }
+    }
+}
+
+impl Requests {
+    fn dispatch_one(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &io[device];
+        if d.is_out() {
+            return self.fail_one(device, &mut policy.steering, io);
+        }
+        if d.streams.is_some() {
+            return policy.dispatch_stream(device, store, self, migration, io);
+        }
+        if !d.has_waiting() {
+            return false;
+        }
+        let (takes_reads, takes_others) = d.takes();
+        if !takes_reads && !takes_others {
+            return false;
+        }
+        let head = |class: Class| d.queue.first(class).map(|w| w.sequence);
+        let view = QueueView {
+            read: head(Class::Read).filter(|_| takes_reads),
+            write: head(Class::Write).filter(|_| takes_others),
+            background: head(Class::Background).filter(|_| takes_others),
+            background_in_flight: d.queue.background_in_flight(),
+        };
+        match policy.qos.next(&view) {
+            None => false,
+            Some(Class::Write)
+                if !self.issue_class(device, Class::Write, store, migration, policy, io) =>
+            {
+                // writes wait for space; reads and background work must not wait with them
+                match policy.qos.next(&QueueView { write: None, ..view }) {
+                    Some(class) => self.issue_class(device, class, store, migration, policy, io),
+                    None => false,
+                }
+            }
+            Some(Class::Write) => true,
+            Some(class) => self.issue_class(device, class, store, migration, policy, io),
+        }
+    }
+}
+
+impl Requests {
+    /// Issues what the device can take now.
+    #[inline]
+    pub(crate) fn dispatch(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if io[device].is_ssd() {
+            while self.dispatch_one(device, store, migration, policy, io) {}
+        } else {
+            while policy.dispatch_hdd(device, store, volumes, self, migration, io) {}
+        }
+    }
+}

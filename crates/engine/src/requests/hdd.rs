@@ -1,0 +1,455 @@
+//! What does an idle hard drive do next?
+//!
+//! Users' reads come first; then what its controller says about users' log writes, padding and flushes;
+//! background moves have it when nobody redirects to it, or when space is urgent (B4). What is read for
+//! the background, such as what a tier brings, goes behind users' writes: an interval may bring
+//! thousands of extents, one behind the other, and a write that came then waited for all of them.
+
+use crate::bcw::controller::Action;
+use crate::bcw::padding::SLOW_PADDING_BYTES;
+use crate::device::{Class, Job};
+use crate::drain::homes::Turn;
+use crate::io::DeviceIo;
+use crate::io::flights::Flight;
+use crate::log::read_back::ReadBack;
+use crate::map::Map;
+use crate::metadata::MetadataHomes;
+use crate::metadata_replica;
+use crate::metadata_replica::MetadataReplica;
+use crate::migration::Migration;
+use crate::migration::moves::Moves;
+use crate::migration::read_back::Promotions;
+use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
+use crate::policy::Policy;
+use crate::policy::steering::Steering;
+use crate::port::IoOp;
+use crate::requests::Requests;
+use crate::store::Store;
+use crate::tiering::Tiers;
+use crate::volumes::Volumes;
+use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, RequestKind};
+
+impl Steering {
+    pub(crate) fn return_all(&self, device: DeviceId, io: &mut DeviceIo, requests: &mut Requests) {
+        loop {
+            let d = &mut io[device];
+            let Some(waiting) = d.queue.pop(Class::Write) else { return };
+            d.queue.leave(1);
+            match waiting.job {
+                Job::Write { task, .. } => self.return_write(device, task, io, requests),
+                other => unreachable!("only writes wait for a log beside an SSD: {other:?}"),
+            }
+        }
+    }
+}
+
+/// Background work has an idle drive, or one whose space is running out.
+fn background_may_run(device: DeviceId, io: &DeviceIo, moves: &Moves) -> bool {
+    let d = &io[device];
+    let demand = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(io.now()));
+    let stopping = io.is_stopping();
+    let pressing = moves.is_urgent() && !io.is_last_hdd(device);
+    !demand || pressing || io.waits_for_space() || stopping
+}
+
+/// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
+/// burst a whole fast stage. At its bound it is flushed in any case (design decision 8).
+fn wants_tail_flush(device: DeviceId, io: &DeviceIo, metadata_replica: &MetadataReplica) -> bool {
+    let d = &io[device];
+    if d.flushing.is_some() {
+        return false;
+    }
+    let wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(io.now()));
+    if !wanted && metadata_replica.wants_flush(device, io) {
+        return true;
+    }
+    if d.tail.items.is_empty() {
+        return false;
+    }
+    let bound = io.config().tail_bytes_max;
+    let due = d.tail.bytes >= bound / 8 * 7 && !io.is_last_hdd(device);
+    due || d.tail.bytes >= bound / 16 * 15 || (!wanted && d.tail.bytes >= bound / 8)
+}
+
+/// Is no user waiting for what this drive would read next?
+fn reads_for_background(device: DeviceId, io: &DeviceIo, requests: &Requests) -> bool {
+    let mut reads = io[device].queue.jobs(Class::Read);
+    reads.all(|job| match job {
+        Job::Io(_, Owner::Request(RequestIo::Read(part))) => {
+            let task = requests.get(part.task);
+            task.is_some_and(|task| task.request.kind == RequestKind::Background)
+        }
+        _ => false,
+    })
+}
+
+impl Steering {
+    fn disturb(
+        &mut self,
+        device: DeviceId,
+        read: bool,
+        requests: &mut Requests,
+        tiers: &Tiers,
+        io: &mut DeviceIo,
+    ) {
+        let (requests, steering) = (requests, self);
+        tiers.policies.disturb(device, read, io, requests, steering);
+    }
+}
+
+impl DeviceIo {
+    /// Writes padding at the head of the log. Nothing owns its slots, and nobody ever reads them.
+    fn pad(
+        &mut self,
+        device: DeviceId,
+        bytes: u64,
+        map: &Map,
+        read_back: &mut ReadBack,
+        promotions: &mut Promotions,
+    ) -> bool {
+        let stop = self.config().log_stop_percent;
+        let d = &self[device];
+        let log = d.log.as_ref().expect("controllers belong to logs");
+        let full = log.used_percent() >= stop;
+        let blocks = (bytes / BLOCK_BYTES) as u32;
+        let run = if full {
+            None
+        } else {
+            read_back.append_to_log(device, blocks, false, self, promotions)
+        };
+        let d = &mut self[device];
+        let Some(run) = run else {
+            d.ask_at = Instant::NEVER;
+            return false;
+        };
+        let length_bytes = u64::from(run.count) * BLOCK_BYTES;
+        d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
+        let offset_bytes = map.slots().region(run.slot).address(run.slot);
+        assert!(length_bytes <= SLOW_PADDING_BYTES);
+        let from = self.padding_buffer();
+        let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
+        self.submit(device, op, Owner::Log(LogIo::Padding));
+        false
+    }
+}
+
+impl DeviceIo {
+    /// A command of a hard drive ended: its controller learns from it.
+    pub(crate) fn note_hdd_completion(
+        &mut self,
+        flight: &Flight<Owner>,
+        status: Result<(), IoError>,
+        took: Option<Duration>,
+        metadata: &mut MetadataHomes,
+    ) {
+        let now = self.now();
+        let device = &mut self[flight.device];
+        let ended = took.map_or(now, |took| now.min(flight.issued + took));
+        // a write in two pieces: the second waits for the first, which says nothing of the buffer
+        let before = std::mem::replace(&mut device.last_end, ended);
+        let latency = ended.since(flight.issued.max(before));
+        let Some(bcw) = &mut device.bcw else { return };
+        match &flight.owner {
+            Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) if status.is_ok() => {
+                bcw.completed(now, flight.bytes, latency, false);
+            }
+            Owner::Log(LogIo::Padding) if status.is_ok() => {
+                bcw.completed(now, flight.bytes, latency, true);
+            }
+            Owner::Log(LogIo::Flush)
+            | Owner::Request(RequestIo::Write { .. })
+            | Owner::Log(LogIo::Padding) => {}
+            _ => bcw.undisturbed(now),
+        }
+        if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &flight.owner) {
+            metadata.fault(flight.device, error, self);
+        }
+    }
+}
+
+impl MetadataReplica {
+    /// When a controller wants to be asked next.
+    pub(crate) fn controllers_due(&self, io: &DeviceIo) -> Instant {
+        let mut due = Instant::NEVER;
+        for &id in io.hdds() {
+            let d = &io[id];
+            if d.queue.in_flight() > 0 {
+                continue;
+            }
+            if d.ask_at > io.now() {
+                due = due.min(d.ask_at);
+            }
+            // background work that waits for users to leave the drive alone
+            let held = d.queue.waits(Class::Background)
+                || d.tail.bytes >= io.config().tail_bytes_max / 8
+                || self.wants_flush(d.id, io);
+            if held
+                && let Some(bcw) = &d.bcw
+                && bcw.is_wanted(io.now())
+            {
+                due = due.min(bcw.demand_ends());
+            }
+        }
+        due
+    }
+}
+
+impl Policy {
+    /// Writes units of the journal that the metadata's metadata replica still lacks. False: there are none.
+    fn write_followed_units(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let wanted = io[device].bcw.as_ref();
+        let users =
+            store.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(io.now()));
+        let units = store.metadata_replica.take_units(device, users, &store.journal, io);
+        let Some(units) = units else { return false };
+        self.steering.disturb(device, false, requests, &self.tiers, io);
+        io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
+        true
+    }
+}
+
+impl Policy {
+    /// Flushes the drive, after what the metadata's metadata replica on it still lacks.
+    pub(super) fn settle_hdd(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        if store.metadata_replica.writes_units(device)
+            || self.write_followed_units(device, store, requests, io)
+        {
+            io[device].flush_wanted = true;
+        } else {
+            self.tiers.flush_hdd(
+                device,
+                requests,
+                &mut store.metadata_replica,
+                &mut self.steering,
+                io,
+            );
+        }
+    }
+}
+
+impl Policy {
+    fn carry_out(
+        &mut self,
+        device: DeviceId,
+        action: Action,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        match action {
+            Action::Pad(bytes) => io.pad(
+                device,
+                bytes,
+                &store.map,
+                &mut migration.read_back,
+                &mut migration.promotions,
+            ),
+            Action::Flush => {
+                self.settle_hdd(device, store, requests, io);
+                false
+            }
+            Action::Rest(until) => {
+                io[device].ask_at = until;
+                false
+            }
+            Action::Write | Action::Return => unreachable!("nobody waits"),
+        }
+    }
+}
+
+impl Policy {
+    /// Does what is due for the metadata on the drive. False: nothing can be done just now.
+    fn serve_metadata_replica(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        match store.metadata_replica.turn(device, io) {
+            metadata_replica::Turn::Nothing => return false,
+            metadata_replica::Turn::Flush => self.settle_hdd(device, store, requests, io),
+            metadata_replica::Turn::Step => {
+                self.steering.disturb(device, false, requests, &self.tiers, io);
+                requests.issue_class(device, Class::Background, store, migration, self, io);
+            }
+        }
+        true
+    }
+}
+
+impl Policy {
+    /// What a hard drive does that is read only: reads, and the flush that is wanted of it.
+    fn dispatch_read_only(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &io[device];
+        for class in Class::ALL {
+            if d.queue.waits(class) {
+                return requests.issue_class(device, class, store, migration, self, io);
+            }
+        }
+        if d.flush_wanted && d.flushing.is_none() {
+            self.tiers.flush_hdd(
+                device,
+                requests,
+                &mut store.metadata_replica,
+                &mut self.steering,
+                io,
+            );
+        }
+        false
+    }
+}
+
+impl Policy {
+    fn dispatch_log_write(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let first = io[device].queue.first(Class::Write).expect("asked by the caller");
+        let bytes = match &first.job {
+            Job::Write { .. } | Job::Edge { .. } => first.job.bytes(),
+            Job::Io(..) => BLOCK_BYTES,
+        };
+        let now = io.now();
+        let breaks = io.breaks_stream(device, bytes);
+        let action = match &mut io[device].bcw {
+            Some(_) if breaks => Action::Return,
+            Some(bcw) => bcw.next(now, Some(bytes)),
+            None => Action::Write,
+        };
+        match action {
+            Action::Return if !io.ssds().is_empty() => {
+                self.steering.return_all(device, io, requests);
+                true
+            }
+            _ => {
+                // without an SSD even a slow write is better than none
+                if let Some(bcw) = &mut io[device].bcw {
+                    bcw.issued(bytes, false);
+                }
+                if requests.issue_class(device, Class::Write, store, migration, self, io) {
+                    return true;
+                }
+                if let Some(bcw) = &mut io[device].bcw {
+                    bcw.commit(now, bytes);
+                }
+                if io.ssds().is_empty() {
+                    return false;
+                }
+                self.steering.return_all(device, io, requests);
+                true
+            }
+        }
+    }
+}
+
+impl Policy {
+    /// Issues at most one command. True: ask again.
+    pub(crate) fn dispatch_hdd(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        volumes: &Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let d = &io[device];
+        if d.is_out() {
+            return requests.fail_one(device, &mut self.steering, io);
+        }
+        if d.queue.in_flight() >= d.config.depth {
+            return false;
+        }
+        if d.is_faulted() {
+            return self.dispatch_read_only(device, store, requests, migration, io);
+        }
+        if store.metadata_replica.is_late(device, io)
+            && self.serve_metadata_replica(device, store, requests, migration, io)
+        {
+            return false;
+        }
+        match migration.evacuation.drain_turn(device, &migration.moves, &volumes.objects, io) {
+            Some(Turn::Flush) => {
+                self.settle_hdd(device, store, requests, io);
+                return false;
+            }
+            Some(Turn::Move) => {
+                self.steering.disturb(device, false, requests, &self.tiers, io);
+                return requests.issue_class(device, Class::Background, store, migration, self, io);
+            }
+            None => {}
+        }
+        let d = &io[device];
+        let reads = d.queue.waits(Class::Read);
+        let writes = d.queue.waits(Class::Write);
+        let writes_first = writes && reads && reads_for_background(device, io, requests);
+        if reads && !writes_first {
+            self.steering.disturb(device, true, requests, &self.tiers, io);
+            return requests.issue_class(device, Class::Read, store, migration, self, io);
+        }
+        if d.flush_wanted {
+            self.settle_hdd(device, store, requests, io);
+            return false;
+        }
+        if writes && self.dispatch_log_write(device, store, requests, migration, io) {
+            return true;
+        }
+        if reads {
+            self.steering.disturb(device, true, requests, &self.tiers, io);
+            return requests.issue_class(device, Class::Read, store, migration, self, io);
+        }
+        // writes that wait for room in the log must not hold up the work that makes it
+        let d = &io[device];
+        if d.queue.waits(Class::Background) && background_may_run(device, io, &migration.moves) {
+            self.steering.disturb(device, false, requests, &self.tiers, io);
+            return requests.issue_class(device, Class::Background, store, migration, self, io);
+        }
+        if wants_tail_flush(device, io, &store.metadata_replica) {
+            self.settle_hdd(device, store, requests, io);
+            return false;
+        }
+        let now = io.now();
+        let is_last = io.is_last_hdd(device);
+        let rating_is_spent = self.ledger.rating_is_spent(device, io);
+        let with_room = io.hdds_with_room();
+        let Some(bcw) = &mut io[device].bcw else { return false };
+        bcw.note_last(is_last);
+        bcw.note_rating(rating_is_spent);
+        bcw.note_stand_in(with_room > u32::from(bcw.has_room()));
+        if writes {
+            return false;
+        }
+        let action = bcw.next(now, None);
+        let over_break = match action {
+            Action::Rest(_) => io.pads_over_break(device),
+            _ => None,
+        };
+        self.carry_out(device, over_break.unwrap_or(action), store, requests, migration, io)
+    }
+}

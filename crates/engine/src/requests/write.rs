@@ -1,0 +1,433 @@
+//! What steps does a user's write take?
+//!
+//! ```text
+//! tier intends → steer decides → (a part block: buffer aligned, base on the SSD read and merged,
+//! otherwise kept as a fragment) → device queue → a place is chosen at dispatch → written
+//! → the map names the new place → acknowledged (FUA: after a commit)
+//! ```
+
+use crate::device::{Class, Job};
+use crate::engine::Engine;
+use crate::io::DeviceIo;
+use crate::ledger::Ledger;
+use crate::log::read_back::ReadBack;
+use crate::map::Map;
+use crate::map::{Logical, Run, Touch};
+use crate::migration::Migration;
+use crate::migration::read_back::Promotions;
+use crate::migration::tail::Written;
+use crate::mutant::Mutant;
+use crate::owner::Ended;
+use crate::owner::{Owner, RequestIo};
+use crate::policy::Policy;
+use crate::policy::steering::Asked;
+use crate::policy::steering::Steering;
+use crate::port::{Command, IoOp};
+use crate::requests::Next;
+use crate::requests::Requests;
+use crate::requests::ordering::TaskId;
+use crate::steer::Target;
+use crate::store::Store;
+use crate::store::commit::Commit;
+use crate::tier::Intention;
+use crate::tiering::Tiers;
+use crate::volumes::Volumes;
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Op, PayloadId, Request};
+
+impl Steering {
+    /// Gives a write that waits for a log back to steering, which has only the SSD left for it.
+    pub(crate) fn return_write(
+        &self,
+        device: DeviceId,
+        id: TaskId,
+        io: &mut DeviceIo,
+        requests: &mut Requests,
+    ) {
+        assert!(!io.ssds().is_empty(), "without an SSD nothing is returned");
+        let bytes = u64::from(requests[id].blocks()) * BLOCK_BYTES;
+        if let Some(bcw) = &mut io[device].bcw {
+            bcw.uncommit(bytes);
+        }
+        requests.count_returned(id, io);
+        if io.is_fixed() {
+            self.begin_fixed_write(id, io, requests);
+        } else {
+            requests.queue_write(id, io);
+        }
+    }
+
+    /// The SSD and byte of a block under fixed placement.
+    pub(crate) fn fixed_place(&self, block: Logical, io: &DeviceIo) -> (DeviceId, u64) {
+        let mut bytes = u64::from(block) * BLOCK_BYTES;
+        if let Some(stripes) = self.stripes {
+            return stripes.place(io.ssds(), bytes);
+        }
+        for &id in io.ssds() {
+            let capacity = io[id].config.capacity_bytes;
+            if bytes < capacity {
+                return (id, bytes);
+            }
+            bytes -= capacity;
+        }
+        unreachable!("logical blocks under fixed placement are the SSDs' own")
+    }
+
+    pub(crate) fn begin_fixed_write(&self, id: TaskId, io: &mut DeviceIo, requests: &mut Requests) {
+        let task = &mut requests[id];
+        if let Target::Log(_) = task.target {
+            requests.queue_write(id, io);
+            return;
+        }
+        let request = task.request;
+        let first_bytes = u64::from(task.first) * BLOCK_BYTES + request.offset_bytes % BLOCK_BYTES;
+        let mut done = 0;
+        while done < request.length_bytes {
+            let at = first_bytes + done;
+            let (device, block_bytes) = self.fixed_place((at / BLOCK_BYTES) as Logical, io);
+            let rest = request.length_bytes - done;
+            let length_bytes = self.stripes.map_or(rest, |stripes| stripes.rest(at).min(rest));
+            let op = IoOp::Write {
+                offset_bytes: block_bytes + at % BLOCK_BYTES,
+                length_bytes,
+                from: request.payload,
+                from_offset_bytes: done,
+                fua: request.fua,
+            };
+            requests[id].outstanding += 1;
+            let job = Job::Io(op, Owner::Request(RequestIo::Fixed { task: id }));
+            io.enqueue(device, Class::Write, job, requests[id].whose());
+            done += length_bytes;
+        }
+    }
+}
+
+impl Requests {
+    /// The write's turn in a log has come. False: the log is full.
+    pub(crate) fn issue_log_write(
+        &mut self,
+        device: DeviceId,
+        id: TaskId,
+        map: &Map,
+        read_back: &mut ReadBack,
+        promotions: &mut Promotions,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let blocks = self[id].blocks();
+        let has_ssd = !io.ssds().is_empty();
+        let log = io[device].log.as_mut().expect("steered to a log");
+        if log.free_slots_of_users(has_ssd) < u64::from(blocks) {
+            return false;
+        }
+        let (mut logical, end) = (self[id].first, self[id].end);
+        self.mark_started(id, io);
+        while logical < end {
+            let run = read_back
+                .append_to_log(device, end - logical, true, io, promotions)
+                .expect("counted above");
+            self.issue_write_run(device, id, logical, run, io, map);
+            logical += run.count;
+        }
+        true
+    }
+}
+
+impl Requests {
+    /// Where does this write go? Asks the tier, then the policy, and counts the reason.
+    fn steer_write(
+        &mut self,
+        id: TaskId,
+        commit: &Commit,
+        steering: &mut Steering,
+        tiers: &mut Tiers,
+        ledger: &Ledger,
+        io: &mut DeviceIo,
+    ) -> Target {
+        tiers.policies.keep_class(id, self);
+        let task = &self[id];
+        // who decides knows volumes alone
+        let (request, blocks) = (Request { object: task.volume, ..task.request }, task.blocks());
+        let bytes = u64::from(blocks) * BLOCK_BYTES;
+        let intention = tiers.intend(id, io, self);
+        self[id].both = intention == Intention::Both;
+        // a write that belongs on a hard drive does not wait there behind anything but writes, unless its
+        // tier says so: it is brought there later
+        let task = &self[id];
+        let detours = tiers.policies.tier_of(task).is_none_or(|tier| tier.detours());
+        let asked = Asked {
+            request: &request,
+            bytes,
+            intention,
+            detours,
+            steer: tiers.policies.get(&request.object).map(|policy| policy.steer),
+            settles_hdds: commit.is_settling_hdds(),
+        };
+        let decision = steering.decide(&asked, ledger, io);
+        io.stats_mut().steered.count(decision.reason, request.length_bytes);
+        self[id].reason = decision.reason;
+        match decision.target {
+            Target::Log(device) => {
+                io.stats_mut().redirected.0 += 1;
+                io.stats_mut().redirected.1 += request.length_bytes;
+                let now = io.now();
+                if let Some(bcw) = &mut io[device].bcw {
+                    bcw.commit(now, bytes);
+                }
+            }
+            Target::Ssd | Target::ThisSsd(_) => io.note_missed(decision.reason, bytes),
+        }
+        decision.target
+    }
+}
+
+impl Requests {
+    pub(crate) fn begin_user_write(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let target = self.steer_write(
+            id,
+            &store.commit,
+            &mut policy.steering,
+            &mut policy.tiers,
+            &policy.ledger,
+            io,
+        );
+        self[id].target = target;
+        if io.is_fixed() {
+            policy.steering.begin_fixed_write(id, io, self);
+            return;
+        }
+        let task = &self[id];
+        let (request, base_bytes) = (task.request, task.base_bytes);
+        let end_bytes = request.offset_bytes + request.length_bytes;
+        let whole = request.offset_bytes.is_multiple_of(BLOCK_BYTES)
+            && end_bytes.is_multiple_of(BLOCK_BYTES)
+            && base_bytes.is_multiple_of(BLOCK_BYTES);
+        if whole {
+            self.queue_write(id, io);
+        } else {
+            self.begin_part_blocks(id, &request, io, &mut store.map);
+        }
+    }
+}
+
+impl Requests {
+    pub(crate) fn write_failed(
+        &mut self,
+        device: DeviceId,
+        id: TaskId,
+        run: Run,
+        error: IoError,
+        store: &mut Store,
+        io: &mut DeviceIo,
+    ) {
+        let is_log = store.map.slots().is_log(run.slot);
+        if is_log {
+            let log = io[device].log.as_mut().expect("a log slot");
+            for slot in run.slot..run.slot + run.count {
+                log.release(slot);
+            }
+            store.metadata.fault(device, error, io);
+        } else {
+            store.map.release_unused(run);
+        }
+        self.note_error(id, error);
+    }
+}
+
+impl Store {
+    /// The identity place holds the newest version again.
+    pub(crate) fn zero_fixed(&mut self, first: Logical, end: Logical) {
+        for block in first..end {
+            if self.map.state(block) != 0 {
+                self.map.clear(block);
+            }
+        }
+    }
+}
+
+impl Requests {
+    pub(crate) fn fixed_write_done(
+        &mut self,
+        id: TaskId,
+        status: Result<(), IoError>,
+        store: &mut Store,
+    ) {
+        if let Err(error) = status {
+            self.note_error(id, error);
+        }
+        let task = &mut self[id];
+        task.outstanding -= 1;
+        if task.outstanding > 0 {
+            return;
+        }
+        let (first, end) = (task.first, task.end);
+        store.zero_fixed(first, end);
+        self.lead_to(Next::Written(id));
+    }
+}
+
+impl Requests {
+    /// All device commands of a write are done.
+    pub(crate) fn finish_write(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let task = &mut self[id];
+        // where its blocks are gone, another drive has no place for it either
+        let may_go_elsewhere = task.blocks_gone.is_none();
+        if let (true, Err(_), Target::Log(_), false) =
+            (may_go_elsewhere, task.status, task.target, io.ssds().is_empty())
+        {
+            // the log failed, the bytes are still here: the SSD takes them
+            task.status = Ok(());
+            self.count_returned(id, io);
+            self.queue_write(id, io);
+            return;
+        }
+        // the edges of a zeroing have gone to another drive one by one (`edge_done`)
+        if let (Err(IoError::NoAnswer(device)), false, Op::Write) =
+            (task.status, task.target.is_log(), task.request.op)
+            && may_go_elsewhere
+            && io.another_ssd(device).is_some()
+        {
+            let task = &mut self[id];
+            (task.status, task.target) = (Ok(()), Target::Ssd);
+            self.queue_write(id, io);
+            return;
+        }
+        let task = &self[id];
+        let (durable, exposed) = (task.request.fua, task.exposed);
+        let sound = task.status.is_ok();
+        let is_linked_in_part = volumes.note_link_written(id, store, self, policy, io);
+        let task = &self[id];
+        let (buffer, retained) = (task.buffer, task.retained);
+        if retained {
+            io.let_buffer_go(buffer);
+        } else if buffer != PayloadId::NONE {
+            io.send(Command::Release(buffer));
+        }
+        if exposed && sound {
+            store.commit.wait_flush(id);
+        } else if durable && sound && !io.is_fixed() && !io.breaks(Mutant::EarlyFua) {
+            if self[id].over_base || is_linked_in_part {
+                // its record must name a base that may be in some drive's buffer still
+                store.commit.wait_flush(id);
+            } else {
+                store.commit.wait_fua(id);
+            }
+        } else if sound && policy.tiers.policies.awaits_both(id, self) {
+            migration.copies.await_both(id);
+        } else {
+            self.answer(id, PayloadId::NONE, 0, io);
+        }
+    }
+}
+
+impl Requests {
+    fn name_places(
+        &mut self,
+        (id, logical, run): (TaskId, Logical, Run),
+        ended: Ended<'_>,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let Ended { device, checksums, .. } = ended;
+        let task = &self[id];
+        let (first, last, masks) = (task.first, task.end - 1, task.masks);
+        let fua = task.request.fua;
+        assert!(
+            !io.config().contents || checksums.len() == run.count as usize,
+            "the event loop sums every block it writes"
+        );
+        store.map.warm(logical, run.count);
+        for i in 0..run.count {
+            let (block, slot) = (logical + i, run.slot + i);
+            let checksum = checksums.get(i as usize).copied().unwrap_or(0);
+            let mask = if block == first {
+                masks.0
+            } else if block == last {
+                masks.1
+            } else {
+                255
+            };
+            if mask != 255
+                && !io.is_fixed()
+                && store.map.assign_fragment(block, slot, mask, checksum)
+            {
+                io.stats_mut().fragments += 1;
+                self[id].over_base = true;
+            } else {
+                store.map.assign(block, slot, checksum);
+            }
+            if fua {
+                store.map.note_durable(slot);
+            }
+        }
+        if io.is_fixed() {
+            return;
+        }
+        if self[id].both && !io.hdds().is_empty() {
+            migration.copies.want_copies(logical, run.count, io);
+        }
+        let is_log = store.map.slots().is_log(run.slot);
+        if is_log {
+            let offset_bytes = self[id].buffer_offset(logical);
+            // what went there with FUA, in a pool without SSD, waits for no flush
+            if !fua {
+                migration.tail_copies.retain_for_tail(
+                    id,
+                    Written { device, logical, run, offset_bytes },
+                    io,
+                    &mut store.map,
+                    self,
+                );
+            }
+            migration.read_back.keep_for_reads(id, run, offset_bytes, io, &store.map, self);
+        }
+        if !is_log && policy.tiers.has_share() {
+            policy.tiers.note_on_ssd(id, logical, run.count, io, self);
+        }
+        store.commit.note_pending(io.now());
+        store.map.touch(Touch { logical, count: run.count }, run.slot, fua);
+    }
+}
+
+impl Requests {
+    /// A run of a user's write is on its device: the map names it.
+    pub(crate) fn write_done(
+        &mut self,
+        (id, logical, run): (TaskId, Logical, Run),
+        ended: Ended<'_>,
+        store: &mut Store,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let Ended { device, status, .. } = ended;
+        if let Err(error) = status {
+            self.write_failed(device, id, run, error, store, io);
+        } else {
+            self.name_places((id, logical, run), ended, store, migration, policy, io);
+        }
+        let task = &mut self[id];
+        task.outstanding -= 1;
+        if task.outstanding == 0 {
+            self.lead_to(Next::Written(id));
+        }
+    }
+}
+
+impl Engine {
+    // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----
+}

@@ -1,0 +1,451 @@
+//! The engine's part in checkpoints and pages of home checksums: it brings together whom they need.
+
+use crate::checkpoint::Checkpoint;
+use crate::checkpoint::PageReads;
+use crate::checkpoint::{PageRead, Parts};
+use crate::drain::Evacuation;
+use crate::io::DeviceIo;
+use crate::map::Map;
+use crate::map::batches::Batches;
+use crate::map::checksums::HomeChecksums;
+use crate::map::journal::Journal;
+use crate::map::objects::Objects;
+use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
+use crate::metadata_replica::{CheckpointState, Source};
+use crate::migration::Migration;
+use crate::owner::{Ended, MetadataIo};
+use crate::replacement::Replacement;
+use crate::replicas::Replicas;
+use crate::requests::Next;
+use crate::requests::Requests;
+use crate::requests::ordering::TaskId;
+use crate::store::Store;
+use crate::store::commit::Commit;
+use crate::volumes::Volumes;
+use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+
+impl Checkpoint {
+    /// A page, shard, flush or root write of a checkpoint has ended.
+    pub(crate) fn checkpoint_step_done(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        metadata: &mut MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        let homes = if status.is_err() { metadata.sound_homes(io) } else { Vec::new() };
+        let status = self.step_done(device, status, &homes);
+        metadata.fault_if(device, status, io);
+    }
+}
+
+impl MetadataReplica {
+    /// Loads a page of home checksums; a request that needs it goes on when it is there.
+    pub(crate) fn load_checksum_page(
+        &self,
+        page: u32,
+        waiter: Option<TaskId>,
+        pages: &mut PageReads,
+        metadata: &MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
+        pages.load(page, waiter, (metadata, self), io);
+    }
+}
+
+impl Checkpoint {
+    /// The number of the first checkpoint behind those that have begun, less one.
+    pub(super) fn begun_checkpoint(&self) -> u64 {
+        self.number() + u64::from(!self.is_idle())
+    }
+}
+
+impl Checkpoint {
+    /// The metadata replica is level when its snapshot is there.
+    fn note_metadata_replica_level(
+        &self,
+        journal: &Journal,
+        metadata_replica: &MetadataReplica,
+        metadata: &mut MetadataHomes,
+    ) {
+        let Some(home) = metadata_replica.home() else { return };
+        let is_level = metadata_replica.is_level(self.has_failed(), journal);
+        if metadata.contains(home) && is_level {
+            metadata.note_level(home);
+        }
+    }
+}
+
+impl MetadataHomes {
+    /// Begins a round of superblocks that say who lags.
+    fn tell_of_lagging(
+        &mut self,
+        replacement: &Replacement,
+        evacuation: &Evacuation,
+        io: &mut DeviceIo,
+    ) {
+        let others = replacement.round_is_replacements(io) || evacuation.round_is_drains(io);
+        let serves = io.is_serving() && !self.is_degraded() && !io.is_fixed();
+        if serves && !others && self.may_tell(io.now()) {
+            self.tell();
+            self.ask_for_superblocks(false, io);
+        }
+    }
+}
+
+impl MetadataHomes {
+    /// A drive did not take its superblock.
+    pub(crate) fn superblock_refused(
+        &mut self,
+        device: DeviceId,
+        error: IoError,
+        io: &mut DeviceIo,
+    ) {
+        if !io.is_serving() {
+            return; // the one that it has still says "not clean", which is true
+        }
+        self.fault(device, error, io);
+        if !io[device].is_faulted() {
+            self.superblock_failed(error);
+        }
+    }
+}
+
+impl Checkpoint {
+    pub(super) fn is_checkpoint_wanted(
+        &self,
+        checksums: &HomeChecksums,
+        journal: &Journal,
+        metadata_replica: &MetadataReplica,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> bool {
+        let (journal, checksums) = (journal, checksums);
+        self.is_wanted(journal, checksums, metadata_replica, io)
+            || metadata.wants_checkpoint(self.number(), io)
+    }
+}
+
+impl Checkpoint {
+    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
+    /// written.
+    pub(crate) fn begin_levelling(
+        &self,
+        map: &mut Map,
+        objects: &mut Objects,
+        metadata: &mut MetadataHomes,
+        io: &DeviceIo,
+    ) {
+        // one that is under way does not write all shards
+        let begun = self.begun_checkpoint();
+        if !metadata.begin_levelling(begun, io) {
+            return;
+        }
+        objects.note_unsaved();
+        for shard in 0..map.shard_count() {
+            if self.has_written(shard) {
+                map.mark_shard_dirty(shard);
+            }
+        }
+    }
+}
+
+impl Checkpoint {
+    fn is_checkpoint_due(
+        &self,
+        batches: Batches,
+        checksums: &HomeChecksums,
+        journal: &Journal,
+        metadata_replica: &MetadataReplica,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> bool {
+        !io.is_fixed()
+            && self.may_begin(batches, io.now())
+            && self.is_checkpoint_wanted(checksums, journal, metadata_replica, metadata, io)
+            && !metadata.is_copying()
+    }
+}
+
+impl MetadataHomes {
+    /// A round of superblocks has ended, one of these or another one.
+    pub(crate) fn told_of_lagging(
+        &mut self,
+        requests: &mut Requests,
+        commit: &mut Commit,
+        io: &DeviceIo,
+    ) {
+        if let Err(error) = self.told(io.now()) {
+            commit.telling_failed(error, requests, io);
+        }
+    }
+}
+
+impl Store {
+    /// When a checkpoint that failed is tried again, or a page that somebody may wait for.
+    pub(crate) fn checkpoint_due(&self, io: &DeviceIo) -> Instant {
+        let now = io.now();
+        let due = self.checkpoint.due(true, self.commit.is_broken(), now);
+        let is_wanted = due != Instant::NEVER
+            && self.checkpoint.is_checkpoint_wanted(
+                &self.checksums,
+                &self.journal,
+                &self.metadata_replica,
+                &self.metadata,
+                io,
+            );
+        let due = self.checkpoint.due(is_wanted, self.commit.is_broken(), now);
+        due.min(self.pages.due(now))
+    }
+}
+
+impl Store {
+    /// Where the journal's batches stand.
+    pub(crate) fn batches(&self) -> Batches {
+        Batches {
+            composed: self.commit.composed(),
+            durable: self.commit.durable(),
+            durable_unit: self.commit.durable_unit(&self.journal),
+            is_broken: self.commit.is_broken(),
+        }
+    }
+}
+
+impl Store {
+    /// A page of home checksums was read.
+    pub(crate) fn checksum_page_read(
+        &mut self,
+        page: u32,
+        ended: Ended<'_>,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) {
+        let known = (&self.metadata, &self.metadata_replica);
+        let read = self.pages.read_done(page, ended, &mut self.checksums, known, io);
+        let PageRead::Over { waiters, is_loaded, is_unread } = read else { return };
+        if is_unread {
+            self.checkpoint.page_failed();
+        }
+        for id in waiters {
+            let task = &mut requests[id];
+            task.outstanding -= 1;
+            if !is_loaded {
+                requests
+                    .note_error(id, ended.status.err().unwrap_or(IoError::Checksum(ended.device)));
+            }
+            let task = &requests[id];
+            if task.outstanding > 0 {
+                continue;
+            }
+            if task.status.is_err() {
+                requests.answer(id, PayloadId::NONE, 0, io);
+            } else {
+                requests.lead_to(Next::Read(id));
+            }
+        }
+    }
+}
+
+impl Store {
+    fn advance_levelling(&mut self, volumes: &mut Volumes, io: &mut DeviceIo) {
+        if !io.is_serving() || self.commit.is_broken() {
+            return;
+        }
+        // commits wait for a checkpoint that is wanted
+        let is_free = self.checkpoint.is_idle()
+            && !self.checkpoint.is_checkpoint_wanted(
+                &self.checksums,
+                &self.journal,
+                &self.metadata_replica,
+                &self.metadata,
+                io,
+            );
+        let may_copy = is_free && !io.is_stopping();
+        let newest = self.checkpoint.number();
+        if self.metadata.advance_levelling(newest, may_copy, io) {
+            self.checkpoint.begin_levelling(
+                &mut self.map,
+                &mut volumes.objects,
+                &mut self.metadata,
+                io,
+            );
+        }
+    }
+}
+
+impl Store {
+    /// Does a checkpoint wait for changes of objects that no batch has taken yet?
+    pub(crate) fn checkpoint_awaits_objects(&self, volumes: &Volumes) -> bool {
+        self.checkpoint.awaits_objects(&volumes.objects, self.batches())
+    }
+}
+
+impl Store {
+    /// Advances the snapshot of the metadata on the hard drive that follows.
+    #[inline]
+    pub(crate) fn run_metadata_replica(&mut self, volumes: &Volumes, io: &mut DeviceIo) {
+        if !self.metadata_replica.takes_snapshot() {
+            return;
+        }
+        let checkpoint = match (self.checkpoint.is_idle(), self.checkpoint.has_failed()) {
+            (false, _) => CheckpointState::UnderWay,
+            (true, true) => CheckpointState::Failed,
+            (true, false) => CheckpointState::Durable,
+        };
+        let source = Source {
+            map: &self.map,
+            checksums: &self.checksums,
+            objects: &volumes.objects,
+            journal: &self.journal,
+            checkpoint,
+            batches: self.batches(),
+        };
+        if let Some(page) = self.metadata_replica.run(&source, io) {
+            self.metadata_replica.load_checksum_page(
+                page,
+                None,
+                &mut self.pages,
+                &self.metadata,
+                io,
+            );
+        }
+    }
+}
+
+impl Store {
+    /// What can be done now for drives that lag, and to tell the others of them.
+    #[inline]
+    pub(crate) fn run_lagging(
+        &mut self,
+        volumes: &mut Volumes,
+        migration: &Migration,
+        replicas: &Replicas,
+        io: &mut DeviceIo,
+    ) {
+        if self.metadata.levels() {
+            self.advance_levelling(volumes, io);
+        }
+        if self.metadata.waits_for_metadata_replica() {
+            self.checkpoint.note_metadata_replica_level(
+                &self.journal,
+                &self.metadata_replica,
+                &mut self.metadata,
+            );
+        }
+        if !self.metadata.is_told() {
+            self.metadata.tell_of_lagging(&replicas.replacement, &migration.evacuation, io);
+        }
+    }
+}
+
+impl Store {
+    /// Begins or advances a checkpoint.
+    #[inline]
+    pub(crate) fn run_checkpoint(
+        &mut self,
+        volumes: &mut Volumes,
+        migration: &Migration,
+        replicas: &Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let batches = self.batches();
+        let begins = self.checkpoint.is_idle();
+        if begins
+            && !self.checkpoint.is_checkpoint_due(
+                batches,
+                &self.checksums,
+                &self.journal,
+                &self.metadata_replica,
+                &self.metadata,
+                io,
+            )
+        {
+            return;
+        }
+        let mut parts = Parts {
+            io,
+            metadata: &self.metadata,
+            metadata_replica: &mut self.metadata_replica,
+            journal: &mut self.journal,
+            map: &mut self.map,
+            checksums: &mut self.checksums,
+            objects: &mut volumes.objects,
+            batches,
+        };
+        if begins {
+            self.checkpoint.begin(&mut parts);
+        }
+        if let Some(page) = self.checkpoint.advance(&mut parts) {
+            self.metadata_replica.load_checksum_page(
+                page,
+                None,
+                &mut self.pages,
+                &self.metadata,
+                io,
+            );
+        }
+        if self.checkpoint.is_idle() && self.metadata.levels() {
+            // a drive may be level with it, and no event may follow that would say so
+            self.run_lagging(volumes, migration, replicas, io);
+        }
+    }
+}
+
+impl Store {
+    /// Asks for a last checkpoint; true once it is durable.
+    pub(crate) fn finish_checkpoint_for_stop(
+        &mut self,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) -> bool {
+        if !self.checkpoint.has_failed() && self.checkpoint.ask_for_stop() {
+            self.run_checkpoint(volumes, migration, replicas, io);
+        }
+        self.checkpoint.is_over()
+    }
+}
+
+impl Store {
+    /// A command for the metadata has ended.
+    pub(crate) fn metadata_io_done(
+        &mut self,
+        sent: &MetadataIo,
+        ended: Ended<'_>,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        let Ended { device, status, bytes, .. } = ended;
+        match *sent {
+            MetadataIo::CommitFlush => {
+                self.commit_flushed(device, status, volumes, requests, migration, io)
+            }
+            MetadataIo::Unit => self.unit_written(device, status, volumes, requests, migration, io),
+            MetadataIo::Checkpoint => {
+                self.checkpoint.checkpoint_step_done(device, status, &mut self.metadata, io)
+            }
+            MetadataIo::FollowUnits => {
+                self.metadata_replica.units_written(device);
+                self.metadata.fault_if(device, status, io);
+            }
+            MetadataIo::Follow => {
+                if self.metadata_replica.step_done(device) {
+                    self.metadata.fault_if(device, status, io);
+                }
+            }
+            MetadataIo::ChecksumPage(page) => self.checksum_page_read(page, ended, requests, io),
+            MetadataIo::LevelRead(number) => self.metadata.level_read(number, status, bytes, io),
+            MetadataIo::LevelWrite { number, length_bytes } => {
+                self.metadata.fault_if(device, status, io);
+                let begun = self.checkpoint.begun_checkpoint();
+                self.metadata.level_written(number, length_bytes, begun);
+            }
+            MetadataIo::Superblock => self.metadata.superblock_written(device, status, io),
+            MetadataIo::Trim(run) => self.deferred_free.trimmed(run, &mut self.map, io),
+        }
+    }
+}

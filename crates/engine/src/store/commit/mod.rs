@@ -1,0 +1,724 @@
+//! What steps make acknowledged writes durable?
+//!
+//! Source: design decisions 6 and 8. One commit at a time:
+//!
+//! ```text
+//! (FLUSH) hard drives' tails: flush or copy ─▶ compose the batch, flush the SSDs that were written
+//!      ─▶ write the journal units with FUA ─▶ durable: places freed, FLUSH and FUA answered
+//! ```
+//! Everything that arrives meanwhile gathers for the next one, so that one flush serves many; `gather`
+//! says whether that one waits a little for those who were just answered.
+//!
+//! A unit that cannot be written, on a drive that no other one can stand in for, is tried again. The commit is
+//! suspended meanwhile, with all that it has composed, so that nothing is lost when the drive works again.
+//! Who waits is answered with the error after a few tries. A flush that failed is not tried again: what was
+//! acknowledged before it is in doubt.
+
+mod audit;
+pub(crate) mod gather;
+mod retry;
+
+use self::retry::{Suspended, TRIES_MAX};
+use crate::format::record::RecordWriter;
+use crate::format::unit::{self, UNIT_BYTES_MAX, Unit, disk_bytes};
+use crate::io::DeviceIo;
+use crate::map::Map;
+use crate::map::journal::Journal;
+use crate::map::objects::Objects;
+use crate::map::{Batch, Cover, Limits, Slot};
+use crate::metadata::MetadataHomes;
+use crate::migration::Migration;
+use crate::migration::copies::Copies;
+use crate::migration::moves::Moves;
+use crate::mutant::Mutant;
+use crate::owner::{MetadataIo, Owner};
+use crate::policy::Policy;
+use crate::port::IoOp;
+use crate::requests::ordering::TaskId;
+use crate::requests::{Next, Requests};
+use crate::store::Store;
+use crate::store::commit::gather::Gathering;
+use crate::volumes::Volumes;
+use crate::volumes::batch::ObjectChanges;
+use std::collections::VecDeque;
+use std::fmt;
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
+
+/// Block changes that are gathered at most before a commit begins unasked: bounds the time that
+/// composing takes.
+const PENDING_BLOCKS_MAX: u64 = 16_384;
+
+/// Bytes that one block's change takes in the journal at most: a record with eight fragments.
+const BLOCK_RECORD_BYTES_MAX: u64 = 128;
+
+/// The journal unit that is being written.
+#[derive(Clone)]
+struct UnitUnderWay {
+    sequence: u64,
+    /// Position of its end, and its place in the ring, in bytes.
+    end: u64,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl fmt::Debug for UnitUnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unit {} of {} bytes at {}", self.sequence, self.bytes.len(), self.offset)
+    }
+}
+
+/// Where the commit stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Nothing under way.
+    #[default]
+    Idle,
+    /// Hard drives' tails are made safe first.
+    Tails,
+    /// The batch is composed; SSDs are being flushed.
+    Flushing,
+    /// Units are being written.
+    Writing,
+    /// They are durable; the superblocks are to say who missed them.
+    Telling,
+}
+
+/// State of commits.
+#[derive(Clone, Debug, Default)]
+pub struct Commit {
+    stage: Stage,
+    flush_waiting: Vec<TaskId>,
+    fua_waiting: Vec<TaskId>,
+    /// Answered when the commit under way is durable.
+    served: Vec<TaskId>,
+    oldest_pending: Option<Instant>,
+    gathering: Gathering,
+    batch: Batch,
+    units: VecDeque<Vec<u8>>,
+    /// Slots that batches displaced which never became durable.
+    kept: Vec<Slot>,
+    outstanding: u32,
+    unit: Option<UnitUnderWay>,
+    error: Option<IoError>,
+    /// The unit under way is on a home of the metadata.
+    written: bool,
+    /// The step under way has failed, and no other drive can stand in.
+    failed: Option<IoError>,
+    suspended: Option<Suspended>,
+    /// Nothing can be made durable any more.
+    broken: Option<IoError>,
+    /// Batches composed and batches durable so far.
+    composed: u64,
+    durable: u64,
+}
+
+impl Commit {
+    /// A FLUSH waits.
+    pub(crate) fn wait_flush(&mut self, id: TaskId) {
+        self.flush_waiting.push(id);
+    }
+
+    /// A FUA write is on its device and waits for its record.
+    pub(crate) fn wait_fua(&mut self, id: TaskId) {
+        self.fua_waiting.push(id);
+    }
+
+    /// Something changed that a commit will have to record.
+    #[inline]
+    pub(crate) fn note_pending(&mut self, now: Instant) {
+        if self.oldest_pending.is_none() {
+            self.oldest_pending = Some(now);
+        }
+    }
+
+    /// Are tails being made safe, so that no new log write may begin?
+    pub(crate) fn is_settling_hdds(&self) -> bool {
+        self.stage == Stage::Tails
+    }
+
+    /// Notes that the commit under way cannot succeed.
+    pub(crate) fn fail(&mut self, error: IoError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// The commit that waits for tails, if one does, cannot have them.
+    pub(crate) fn tails_failed(&mut self, error: IoError) {
+        if self.stage == Stage::Tails {
+            self.fail(error);
+        }
+    }
+
+    /// Requests that wait for the next commit.
+    fn waiting(&self) -> usize {
+        self.flush_waiting.len() + self.fua_waiting.len()
+    }
+
+    /// Batches composed so far.
+    pub(crate) fn composed(&self) -> u64 {
+        self.composed
+    }
+
+    /// Batches durable so far.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// Is nothing under way and nothing waiting?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle && self.flush_waiting.is_empty() && self.fua_waiting.is_empty()
+    }
+
+    /// Nothing can be made durable from now on.
+    pub(crate) fn break_off(&mut self, error: IoError) {
+        self.broken = Some(error);
+    }
+
+    /// Can nothing be made durable, for good or until a drive works again?
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken().is_some()
+    }
+
+    /// … and why?
+    pub(crate) fn broken(&self) -> Option<IoError> {
+        let suspended = self.suspended.filter(|suspended| suspended.tries >= TRIES_MAX);
+        self.broken.or(suspended.map(|suspended| suspended.error))
+    }
+
+    /// Does anybody wait who can only be refused?
+    pub(crate) fn refuses(&self) -> bool {
+        self.broken.is_some() && self.stage == Stage::Idle && self.waiting() > 0
+    }
+
+    /// Does a FLUSH wait, and nobody else?
+    pub(crate) fn is_for_flush_alone(&self) -> bool {
+        !self.flush_waiting.is_empty() && self.fua_waiting.is_empty()
+    }
+
+    /// Longest body of a unit: an eighth of the ring, so that the room lost at its end is small.
+    pub(crate) fn body_bytes_max(&self, journal: &Journal) -> usize {
+        let eighth = journal.ring_bytes() / 8;
+        let blocks = (eighth as usize).min(UNIT_BYTES_MAX) / BLOCK_BYTES as usize;
+        unit::body_bytes_max(blocks * BLOCK_BYTES as usize)
+    }
+
+    /// Flushes the SSDs that were written to.
+    fn send_flushes(&mut self, io: &mut DeviceIo) {
+        for index in 0..io.ssds().len() {
+            let device = io.ssds()[index];
+            let d = &mut io[device];
+            // also one that was taken out of service: what it holds volatile was acknowledged; but not
+            // one that was drained and leaves, on which nothing lies any more
+            if !d.dirty || !d.is_volatile() || d.is_gone() {
+                continue;
+            }
+            d.dirty = false;
+            if d.is_out() {
+                self.put_in_doubt(IoError::Dead(device));
+                continue;
+            }
+            self.outstanding += 1;
+            io.submit(device, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
+        }
+    }
+
+    /// What was acknowledged may be lost, and a later flush that succeeds would not say so: a drive, or the
+    /// system above it, may have dropped what it could not write. So nothing is promised any more before a
+    /// restart, which believes what is recorded alone.
+    pub(crate) fn put_in_doubt(&mut self, error: IoError) {
+        self.fail(error);
+        self.broken.get_or_insert(error);
+    }
+
+    /// Number of the last journal unit that is durable: one may be on its way.
+    pub(crate) fn durable_unit(&self, journal: &Journal) -> u64 {
+        let under_way = u64::from(self.stage == Stage::Writing);
+        journal.next_sequence() - 1 - under_way
+    }
+
+    /// Who waited for this commit is told how it ended; where it failed, everybody is.
+    fn answer(&mut self, status: Result<(), IoError>, requests: &mut Requests) {
+        let mut served = std::mem::take(&mut self.served);
+        if status.is_err() {
+            served.append(&mut self.flush_waiting);
+            served.append(&mut self.fua_waiting);
+        }
+        served.into_iter().for_each(|id| requests.lead_to(Next::Durable(id, status)));
+    }
+
+    /// Does a FLUSH wait?
+    pub(crate) fn flush_waits(&self) -> bool {
+        !self.flush_waiting.is_empty()
+    }
+}
+
+/// How many block changes certainly fit the journal as it is. The unit header, the padding to
+/// 4 KiB and the room lost at the ring's end are allowed for.
+///
+/// A checkpoint of the table of objects may need one more unit before it can make room.
+fn blocks_that_fit(objects: &Objects, journal: &Journal) -> u64 {
+    let ring = journal.ring_bytes();
+    let of_objects = match objects.has_table() {
+        true => ring / 8 + objects.changes().bytes() as u64 + objects.link_bytes(),
+        false => 0,
+    };
+    let kept = ring / 4 + of_objects;
+    let free = (ring - journal.used_bytes()).saturating_sub(kept);
+    free / BLOCK_RECORD_BYTES_MAX
+}
+
+impl Commit {
+    /// When a commit is due without being asked for.
+    pub(crate) fn commit_due(
+        &self,
+        objects: &Objects,
+        journal: &Journal,
+        io: &DeviceIo,
+    ) -> Instant {
+        if self.suspended.is_some() {
+            return self.retry_due();
+        }
+        if self.broken.is_some() {
+            return Instant::NEVER; // who waits is refused at once
+        }
+        // one that waits for a checkpoint to make room begins with its end, not with time
+        if self.stage != Stage::Idle || blocks_that_fit(objects, journal) == 0 {
+            return Instant::NEVER;
+        }
+        let oldest = self.oldest_pending;
+        let due = oldest.map_or(Instant::NEVER, |oldest| oldest + io.config().commit_interval);
+        due.min(self.gathering.due())
+    }
+}
+
+impl Commit {
+    /// Writes the unit under way to every home of the metadata: again at the same place, if it failed.
+    fn send_unit(&mut self, requests: &mut Requests, metadata: &MetadataHomes, io: &mut DeviceIo) {
+        let unit = self.unit.clone().expect("a unit is under way");
+        for device in metadata.metadata_homes(io) {
+            let layout = &io[device].layout;
+            let offset_bytes = layout.journal_offset + unit.offset;
+            let fua = !io.breaks(Mutant::UnitsWithoutFua);
+            let op = IoOp::WriteMeta { offset_bytes, bytes: unit.bytes.clone(), fua };
+            self.outstanding += 1;
+            io.submit(device, op, Owner::Metadata(MetadataIo::Unit));
+        }
+        if self.outstanding == 0 {
+            self.suspend_commit(IoError::Dead(metadata.first_metadata_home(io)), requests, io);
+        }
+    }
+}
+
+impl Commit {
+    fn is_commit_due(
+        &self,
+        map: &Map,
+        requests: &Requests,
+        moves: &Moves,
+        copies: &Copies,
+        object_changes: &ObjectChanges,
+        io: &DeviceIo,
+    ) -> bool {
+        let Some(oldest) = self.oldest_pending else { return false };
+        io.now().since(oldest) >= io.config().commit_interval
+            || map.pending_blocks() >= PENDING_BLOCKS_MAX
+            || (moves.is_short_of_space(map, io) && map.displaced_count() > 0)
+            || object_changes.objects_want_commit(requests)
+            || copies.hurry()
+            || io.is_stopping()
+    }
+}
+
+impl Store {
+    /// Nothing is answered before the superblocks say who missed it.
+    fn end_told(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        if !self.metadata.is_told() {
+            return;
+        }
+        self.commit.suspended = None;
+        self.commit.stage = Stage::Idle;
+        let batch = std::mem::take(&mut self.commit.batch);
+        self.commit.durable = self.commit.composed;
+        volumes.object_changes.release_retired(
+            self.commit.durable,
+            batch.is_partial,
+            &mut volumes.objects,
+        );
+        if batch.updates > 0 {
+            io.stats_mut().commits += 1;
+            io.stats_mut().updates += batch.updates;
+        }
+        let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
+        self.commit.gathering.ends(io.now(), served, waiting);
+        self.deferred_free.free_after_commit(batch.freed, &self.map);
+        if !migration.moves.homed_log.is_empty() {
+            migration.moves.give_up_log_places(&mut self.commit, &mut self.map, io);
+        }
+        self.commit.answer(Ok(()), requests);
+    }
+}
+
+impl Store {
+    fn end_commit(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        self.commit.stage = Stage::Idle;
+        self.commit.units.clear();
+        let batch = std::mem::take(&mut self.commit.batch);
+        if let Some(error) = self.commit.error.take() {
+            // nothing that the batch displaced may be reused: the old record still names it
+            self.commit.kept.extend(batch.freed);
+            self.commit.answer(Err(error), requests);
+            return;
+        }
+        self.commit.batch = batch;
+        self.commit.stage = Stage::Telling;
+        self.end_told(volumes, requests, migration, io);
+    }
+}
+
+impl Store {
+    /// Writes the next unit, or ends the commit. There is room: the batch was composed to fit.
+    fn write_units(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        if self.commit.units.is_empty() {
+            self.end_commit(volumes, requests, migration, io);
+            return;
+        }
+        let body = self.commit.units.pop_front().expect("asked above");
+        let place = self.journal.place(disk_bytes(body.len()) as u64);
+        let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
+        let bytes = unit.encode(io.config().pool);
+        let (sequence, end, offset) = (place.sequence, self.journal.mark().0, place.offset);
+        self.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
+        self.commit.send_unit(requests, &self.metadata, io);
+    }
+}
+
+impl Store {
+    /// Fixed placement makes no promise, but a FLUSH still costs what it costs.
+    fn flush_fixed(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        self.commit.served = std::mem::take(&mut self.commit.flush_waiting);
+        self.commit.served.append(&mut self.commit.fua_waiting);
+        self.commit.oldest_pending = None;
+        self.commit.stage = Stage::Flushing;
+        self.commit.outstanding = 0;
+        for id in io.drives().ids() {
+            let d = &mut io[id];
+            if d.dirty && d.is_volatile() && d.is_ssd() {
+                d.dirty = false;
+                self.commit.outstanding += 1;
+                io.submit(id, IoOp::Flush, Owner::Metadata(MetadataIo::CommitFlush));
+            }
+        }
+        if self.commit.outstanding == 0 {
+            self.end_commit(volumes, requests, migration, io);
+        }
+    }
+}
+
+impl Store {
+    fn flushed(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        if io.is_fixed() || self.commit.error.is_some() {
+            self.end_commit(volumes, requests, migration, io);
+            return;
+        }
+        let bodies = std::mem::take(&mut self.commit.batch.bodies);
+        self.commit.units = bodies.into();
+        self.commit.stage = Stage::Writing;
+        self.write_units(volumes, requests, migration, io);
+    }
+}
+
+impl Store {
+    pub(crate) fn unit_written(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        match status {
+            // a start believes nothing of a drive that lags
+            Ok(()) => self.commit.written |= !self.metadata.contains(device),
+            Err(error) => {
+                self.metadata.fault(device, error, io);
+                self.commit.failed = Some(error);
+            }
+        }
+        self.commit.outstanding -= 1;
+        if self.commit.outstanding > 0 {
+            return;
+        }
+        let failed = self.commit.failed.take();
+        if !std::mem::take(&mut self.commit.written) {
+            // no home of the metadata has it
+            self.commit.suspend_commit(
+                failed.unwrap_or(IoError::Dead(self.metadata.first_metadata_home(io))),
+                requests,
+                io,
+            );
+            return;
+        }
+        self.commit.suspended = None;
+        let unit = self.commit.unit.take().expect("a unit was under way");
+        if self.metadata_replica.home().is_some() {
+            self.metadata_replica.unit_is_durable(
+                unit.sequence,
+                unit.end,
+                unit.offset,
+                unit.bytes,
+                io,
+            );
+        }
+        self.write_units(volumes, requests, migration, io);
+    }
+}
+
+impl Store {
+    /// Composes the batch at the instant at which the flushes are issued: what completed until now
+    /// is durable when they succeed.
+    fn compose_batch(
+        &mut self,
+        cover: Cover,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
+        let mut records = RecordWriter::default();
+        let limits = Limits {
+            blocks: blocks_that_fit(&volumes.objects, &self.journal),
+            body_bytes: self.commit.body_bytes_max(&self.journal),
+        };
+        io.record_objects(
+            &mut records,
+            &mut volumes.objects,
+            &self.journal,
+            &self.commit,
+            &mut self.metadata_replica,
+        );
+        let mut batch = self.map.compose(cover, limits, &mut records);
+        let left = volumes.sharing.record_links(
+            &mut batch,
+            &self.commit,
+            &self.journal,
+            &self.map,
+            &mut volumes.objects,
+            io,
+        );
+        self.commit.batch = batch;
+        self.commit.composed += 1;
+        left.into_iter().for_each(|range| volumes.let_go_of(range, self, requests, policy, io));
+        if !self.commit.batch.is_partial {
+            self.commit.served = std::mem::take(&mut self.commit.fua_waiting);
+            if cover == Cover::SsdFlush {
+                volumes.sharing.check_links(&self.commit, &volumes.objects, io);
+                self.commit.served.append(&mut self.commit.flush_waiting);
+            }
+        }
+        self.commit.oldest_pending = None;
+        migration.copies.composed();
+        if self.map.has_ready() || self.map.awaits_ssd() {
+            self.commit.note_pending(io.now());
+        }
+        self.commit.stage = Stage::Flushing;
+        self.commit.outstanding = 0;
+        if io.breaks(Mutant::EarlyReuse) {
+            let freed = std::mem::take(&mut self.commit.batch.freed);
+            self.deferred_free.free_after_commit(freed, &self.map);
+        }
+        if cover == Cover::SsdFlush && !io.breaks(Mutant::CommitWithoutFlush) {
+            self.commit.send_flushes(io);
+        }
+        if self.commit.outstanding == 0 {
+            self.flushed(volumes, requests, migration, io);
+        }
+    }
+}
+
+impl Store {
+    /// A device that a commit (or a flush under fixed placement) flushed has answered.
+    pub(crate) fn commit_flushed(
+        &mut self,
+        device: DeviceId,
+        status: Result<(), IoError>,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        io: &mut DeviceIo,
+    ) {
+        match status {
+            Ok(()) => {}
+            Err(error) if io.is_fixed() => self.commit.fail(error),
+            Err(error) => {
+                self.commit.put_in_doubt(error);
+                self.metadata.fault(device, error, io);
+            }
+        }
+        self.commit.outstanding -= 1;
+        if self.commit.outstanding == 0 {
+            self.flushed(volumes, requests, migration, io);
+        }
+    }
+}
+
+impl Store {
+    fn advance_tails(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if self.commit.error.is_some() {
+            // before anything is composed: what a dropped batch took along would never be recorded
+            if migration.tail_copies.under_way() == 0 {
+                self.end_commit(volumes, requests, migration, io);
+            }
+            return;
+        }
+        let mut safe = true;
+        for index in 0..io.hdds().len() {
+            let device = io.hdds()[index];
+            safe &= migration.settle_tail(device, self, requests, io);
+        }
+        if self.commit.error.is_some() {
+            // a drive that failed holds what nobody has room for
+            self.advance_tails(volumes, requests, migration, policy, io);
+        } else if safe {
+            self.compose_batch(Cover::SsdFlush, volumes, requests, migration, policy, io);
+        }
+    }
+}
+
+impl Store {
+    fn begin_commit(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let somebody_waits = !requests.held_back().is_empty();
+        let asked = !self.commit.flush_waiting.is_empty()
+            || volumes.sharing.links_press(&self.journal, &volumes.objects, somebody_waits);
+        let fua = !self.commit.fua_waiting.is_empty();
+        let due = self.commit.is_commit_due(
+            &self.map,
+            requests,
+            &migration.moves,
+            &migration.copies,
+            &volumes.object_changes,
+            io,
+        );
+        let wanted = self.checkpoint_awaits_objects(volumes);
+        if !asked && !fua && !due && !wanted {
+            return;
+        }
+        if let Some(error) = self.commit.broken {
+            // what is pending stays so for ever; a timer for it would fire for ever too
+            self.commit.oldest_pending = None;
+            self.commit.answer(Err(error), requests);
+            return;
+        }
+        let waiting = self.commit.waiting();
+        let may_wait = !due && !wanted && !io.is_fixed();
+        if may_wait && self.commit.gathering.holds(io.now(), waiting) {
+            return;
+        }
+        if self.commit.gathering.begins(io.now(), waiting) {
+            io.stats_mut().commits_gathered += 1;
+            io.disarm_timer();
+        }
+        if io.is_fixed() {
+            self.flush_fixed(volumes, requests, migration, io);
+            return;
+        }
+        if blocks_that_fit(&volumes.objects, &self.journal) == 0 {
+            if wanted {
+                // the checkpoint that will make room waits for them: room was kept for that
+                self.compose_batch(Cover::Durable, volumes, requests, migration, policy, io);
+                return;
+            }
+            if self.checkpoint.has_failed() {
+                // no checkpoint will make room any more: that is the end of durability, said aloud
+                self.commit.broken = Some(IoError::Device(self.metadata.first_metadata_home(io)));
+                self.begin_commit(volumes, requests, migration, policy, io);
+            }
+            return; // the journal is more than half full, so a checkpoint is on its way
+        }
+        if asked && !io.breaks(Mutant::FlushWithoutTails) {
+            self.commit.stage = Stage::Tails;
+            self.advance_tails(volumes, requests, migration, policy, io);
+        } else if asked || due || wanted {
+            self.compose_batch(Cover::SsdFlush, volumes, requests, migration, policy, io);
+        } else {
+            self.compose_batch(Cover::Durable, volumes, requests, migration, policy, io);
+        }
+    }
+}
+
+impl Store {
+    /// Begins or advances a commit.
+    #[inline]
+    pub(crate) fn run_commit(
+        &mut self,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if self.commit.suspended.is_some() {
+            self.retry_commit(volumes, requests, migration, io);
+        }
+        loop {
+            let (composed, before) = (self.commit.composed, self.commit.stage);
+            match before {
+                Stage::Idle => self.begin_commit(volumes, requests, migration, policy, io),
+                Stage::Tails => self.advance_tails(volumes, requests, migration, policy, io),
+                Stage::Flushing | Stage::Writing => {}
+                Stage::Telling => self.end_told(volumes, requests, migration, io),
+            }
+            // a commit with nothing to write ends at once, and who came meanwhile is next
+            let was_under_way = self.commit.composed > composed || before == Stage::Telling;
+            let ended = self.commit.stage == Stage::Idle && was_under_way;
+            if !ended || self.commit.is_idle() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The store: where each block lies, and everything that makes it durable.
+//!
+//! ```text
+//! map, checksums ─▶ commit ─▶ journal ─▶ checkpoint ─▶ shards and roots on the metadata's homes
+//!                                                  └─▶ the lagging replica on a hard drive
+//! ```
+
+pub(crate) mod background;
+pub(crate) mod commit;
+pub(crate) mod resident;
+pub(crate) mod reuse;
+pub(crate) mod service;
+pub(crate) mod stop;
+
+use crate::checkpoint::{Checkpoint, PageReads};
+use crate::map::Map;
+use crate::map::checksums::HomeChecksums;
+use crate::map::journal::Journal;
+use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
+use crate::store::commit::Commit;
+use crate::store::reuse::DeferredFree;
+
+/// What is known of blocks, in memory and on the drives.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    pub(crate) map: Map,
+    pub(crate) checksums: HomeChecksums,
+    /// Pages of home checksums that are being read.
+    pub(crate) pages: PageReads,
+    pub(crate) journal: Journal,
+    pub(crate) commit: Commit,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) metadata_replica: MetadataReplica,
+    /// Which drives hold the metadata, and which of those missed writes.
+    pub(crate) metadata: MetadataHomes,
+    pub(crate) deferred_free: DeferredFree,
+}
+
+impl Store {
+    /// Of no blocks, with a journal of this size.
+    pub(crate) fn new(journal_bytes: u64, checksum_pages_max: usize) -> Store {
+        Store {
+            map: Map::new(Vec::new(), 0, 0),
+            checksums: HomeChecksums::new(checksum_pages_max),
+            pages: PageReads::default(),
+            journal: Journal::new(journal_bytes, 0, 1),
+            commit: Commit::default(),
+            checkpoint: Checkpoint::default(),
+            metadata_replica: MetadataReplica::default(),
+            metadata: MetadataHomes::default(),
+            deferred_free: DeferredFree::default(),
+        }
+    }
+}

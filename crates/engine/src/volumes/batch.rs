@@ -1,0 +1,398 @@
+//! How do several changes of objects become one?
+//!
+//! Source: design, "A request": `Batch[object ops]` commits in one record. All steps are tried in RAM
+//! and taken back if one is refused; what they changed goes into one journal unit, with what all batches
+//! before them changed and ahead of everything else of the commit. A durable batch is answered when that
+//! unit is written, another one at once. Blocks that an object leaves are cleared at once, but belong to
+//! nobody until the clearing is durable too: otherwise the next object there could show, after a crash,
+//! what the one before had held.
+
+mod audit;
+
+use crate::format::layout::Layout;
+use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
+use crate::io::{DeviceIo, Phase};
+use crate::map::Map;
+use crate::map::attributes::ATTRIBUTE_RECORD_BYTES;
+use crate::map::changes::HEADER_BYTES_MAX;
+use crate::map::journal::Journal;
+use crate::map::objects::{BlockRange, Object, Objects, Undo};
+use crate::map::{NONE, Touch, image};
+use crate::metadata::MetadataHomes;
+use crate::metadata_replica::MetadataReplica;
+use crate::mutant::Mutant;
+use crate::policy::Policy;
+use crate::requests::Requests;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
+use crate::store::Store;
+use crate::store::commit::Commit;
+use crate::tiering::Tiers;
+use crate::volumes::Volumes;
+use std::collections::VecDeque;
+use tandem_block::{Batch, IoError, ObjectId, ObjectOp, Op, PayloadId, Request};
+
+/// Batches that wait and blocks that are retired.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectChanges {
+    waiting: VecDeque<(TaskId, Batch)>,
+    /// Blocks that objects have left, with the number of the batch that makes it durable.
+    retired: VecDeque<(u64, BlockRange)>,
+}
+
+impl ObjectChanges {
+    /// Blocks that are nobody's yet.
+    pub(crate) fn retired_blocks(&self) -> u64 {
+        self.retired.iter().map(|(_, range)| u64::from(range.count)).sum()
+    }
+
+    /// Objects may take as much as there is room for on the drives.
+    pub(crate) fn bound_objects(&self, layout: &Layout, objects: &mut Objects, io: &DeviceIo) {
+        match layout.has_table() {
+            true => objects.bound(image::record_bytes_max(layout.table_pages()), true),
+            false => objects.bound(io.config().root_bytes / 2, false),
+        }
+    }
+
+    /// Bytes that the records of a batch take at most.
+    fn bytes_of(&self, batch: &Batch, objects: &Objects) -> usize {
+        let is_snapshot = |id| objects.get(id).is_some_and(|known| known.is_snapshot);
+        let bytes = |op: &ObjectOp| match op {
+            ObjectOp::Resize { .. } => HEADER_BYTES_MAX + 3 * PIECE_RECORD_BYTES,
+            ObjectOp::SetAttribute { key, value, .. } => {
+                ATTRIBUTE_RECORD_BYTES + key.len() + value.len()
+            }
+            ObjectOp::RemoveAttribute { key, .. } => ATTRIBUTE_RECORD_BYTES + key.len(),
+            // the volume may lie in one piece again
+            ObjectOp::Remove { object } if is_snapshot(*object) => {
+                2 * HEADER_BYTES_MAX + 3 * PIECE_RECORD_BYTES
+            }
+            ObjectOp::Create { .. }
+            | ObjectOp::CreateThin { .. }
+            | ObjectOp::Remove { .. }
+            | ObjectOp::Rename { .. } => HEADER_BYTES_MAX,
+            ObjectOp::Share { from, from_block, blocks, .. } => {
+                let end = from_block.saturating_add(*blocks);
+                objects.pieces_shared(*from, *from_block, end) * PIECE_RECORD_BYTES
+            }
+            ObjectOp::Snapshot { from, .. } => {
+                let pieces = objects.pieces_shared(*from, 0, u32::MAX) + 3;
+                2 * HEADER_BYTES_MAX + pieces * PIECE_RECORD_BYTES
+            }
+        };
+        batch.ops.iter().map(bytes).sum()
+    }
+
+    /// Has the next journal unit room for what this batch changes?
+    fn has_room_for(
+        &self,
+        batch: &Batch,
+        commit: &Commit,
+        journal: &Journal,
+        objects: &Objects,
+    ) -> bool {
+        objects.changes().bytes() + self.bytes_of(batch, objects)
+            <= self.changes_bytes_max(commit, journal)
+    }
+
+    /// Bytes of changes of objects that one commit carries at most: they go into one unit.
+    pub(crate) fn changes_bytes_max(&self, commit: &Commit, journal: &Journal) -> usize {
+        commit.body_bytes_max(journal) / 2
+    }
+
+    /// The batch that is next, if any waits.
+    pub(crate) fn next_batch(&self) -> Option<&Batch> {
+        self.waiting.front().map(|(_, batch)| batch)
+    }
+
+    /// A whole batch is durable: what it cleared is free. One that was cut short clears less than
+    /// was asked for, so the blocks wait for the next.
+    pub(crate) fn release_retired(
+        &mut self,
+        durable: u64,
+        is_partial: bool,
+        objects: &mut Objects,
+    ) {
+        while let Some(&(batch, range)) = self.retired.front() {
+            if batch > durable {
+                return;
+            }
+            if is_partial {
+                for (batch, _) in &mut self.retired {
+                    *batch = (*batch).max(durable + 1);
+                }
+                return;
+            }
+            self.retired.pop_front();
+            objects.release(range);
+        }
+    }
+}
+
+/// Are there requests for an object that shall go, or shrink?
+fn is_in_the_way(op: &ObjectOp, objects: &Objects, requests: &Requests) -> bool {
+    let id = match op {
+        ObjectOp::Remove { object } => *object,
+        ObjectOp::Resize { object, size_bytes } => {
+            let shrinks = |known: &Object| *size_bytes < known.size_bytes || !known.is_thin();
+            if !objects.get(*object).is_some_and(shrinks) {
+                return false;
+            }
+            *object
+        }
+        _ => return false,
+    };
+    requests.is_in_use(id)
+}
+
+impl ObjectChanges {
+    /// Do changes of objects wait for room in a commit?
+    pub(crate) fn objects_want_commit(&self, requests: &Requests) -> bool {
+        !self.waiting.is_empty() || !requests.held_back().is_empty()
+    }
+}
+
+impl DeviceIo {
+    /// Objects that changed go into the commit.
+    pub(crate) fn record_objects(
+        &self,
+        records: &mut RecordWriter,
+        objects: &mut Objects,
+        journal: &Journal,
+        commit: &Commit,
+        metadata_replica: &mut MetadataReplica,
+    ) {
+        metadata_replica.note_objects(objects.changes().has_named());
+        if self.breaks(Mutant::ForgetsQuietBatches) && commit.is_for_flush_alone() {
+            return;
+        }
+        objects.record_changes(records);
+        assert!(
+            records.len_bytes() <= commit.body_bytes_max(journal),
+            "changes of objects fit in one unit"
+        );
+    }
+}
+
+impl ObjectChanges {
+    fn admit_batch(
+        &self,
+        batch: &Batch,
+        objects: &Objects,
+        journal: &Journal,
+        commit: &Commit,
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> Result<(), IoError> {
+        if io.phase() != Phase::Running {
+            return Err(IoError::Stopping);
+        }
+        if metadata.is_degraded() {
+            return Err(IoError::ReadOnly);
+        }
+        if io.is_fixed() {
+            return Err(IoError::Unsupported);
+        }
+        if self.bytes_of(batch, objects) > self.changes_bytes_max(commit, journal) {
+            return Err(IoError::TooLarge);
+        }
+        commit.broken().map_or(Ok(()), Err)
+    }
+}
+
+impl ObjectChanges {
+    /// Clears blocks that no object has any more; they are free once that is durable.
+    pub(crate) fn retire(
+        &mut self,
+        range: BlockRange,
+        map: &mut Map,
+        objects: &mut Objects,
+        commit: &Commit,
+        tiers: &mut Tiers,
+        io: &DeviceIo,
+    ) {
+        for block in range.first..range.first + range.count {
+            map.clear(block);
+        }
+        tiers.note_changing(range.first, range.first + range.count);
+        tiers.note_removed(range.first, range.first + range.count);
+        map.touch(Touch { logical: range.first, count: range.count }, NONE, true);
+        if io.breaks(Mutant::RetiredAtOnce) {
+            objects.release(range);
+            return;
+        }
+        self.retired.push_back((commit.composed() + 1, range));
+    }
+}
+
+impl ObjectChanges {
+    /// Blocks in use that no object has: a removal was durable, and its clearing not yet.
+    pub(crate) fn retire_strays(
+        &mut self,
+        strays: &[BlockRange],
+        map: &mut Map,
+        objects: &mut Objects,
+        commit: &mut Commit,
+        tiers: &mut Tiers,
+        io: &DeviceIo,
+    ) {
+        for &range in strays {
+            objects.reserve(range);
+            self.retire(range, map, objects, commit, tiers, io);
+        }
+        if !strays.is_empty() {
+            commit.note_pending(io.now());
+        }
+    }
+}
+
+impl Volumes {
+    fn apply_batch(
+        &mut self,
+        batch: &Batch,
+        store: &mut Store,
+        requests: &Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> Result<(), IoError> {
+        let mut undo: Vec<Undo> = Vec::with_capacity(batch.ops.len());
+        let mut error = None;
+        for op in &batch.ops {
+            let step = match is_in_the_way(op, &self.objects, requests) {
+                true => Err(IoError::Busy),
+                false => self.objects.apply(op),
+            };
+            match step {
+                Ok(step) => undo.push(step),
+                Err(refused) => {
+                    error = Some(refused);
+                    break;
+                }
+            }
+        }
+        // what makes room is never refused for want of it
+        let grows = || batch.ops.iter().any(|op| !matches!(op, ObjectOp::Remove { .. }));
+        if error.is_none() && !self.objects.fits() && grows() {
+            error = Some(IoError::NoSpace);
+        }
+        if let Some(error) = error {
+            undo.into_iter().rev().for_each(|step| self.objects.undo(step));
+            return Err(error);
+        }
+        io.stats_mut().batches += 1;
+        io.stats_mut().clones += u64::from(is_sharing(batch));
+        for step in &undo {
+            for left in self.objects.note(step) {
+                self.let_go_of(left, store, requests, policy, io);
+            }
+        }
+        policy.tiers.note_tiers_named(&batch.ops, &self.objects);
+        store.commit.note_pending(io.now());
+        Ok(())
+    }
+}
+
+impl Volumes {
+    /// A batch arrives.
+    pub(crate) fn on_batch(
+        &mut self,
+        batch: &Batch,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        io.note_request();
+        if let Err(error) = self.object_changes.admit_batch(
+            batch,
+            &self.objects,
+            &store.journal,
+            &store.commit,
+            &store.metadata,
+            io,
+        ) {
+            io.say(batch.id, Err(error));
+            return;
+        }
+        let at_once = !batch.durable && !is_sharing(batch);
+        if at_once
+            && self.object_changes.waiting.is_empty()
+            && self.object_changes.has_room_for(batch, &store.commit, &store.journal, &self.objects)
+        {
+            let status = self.apply_batch(batch, store, requests, policy, io);
+            io.say(batch.id, status);
+            return;
+        }
+        let request = Request::new(batch.id, ObjectId(u64::MAX), Op::Flush, (0, 0), io.now());
+        let id = requests.insert(Task::new(request, 0, 0));
+        self.object_changes.waiting.push_back((id, batch.clone()));
+    }
+}
+
+/// Does an object get blocks of another one?
+fn is_sharing(batch: &Batch) -> bool {
+    batch.ops.iter().any(|op| op.shared_from().is_some())
+}
+
+impl Volumes {
+    /// Carries out waiting batches, as many as the next journal unit has room for.
+    #[inline]
+    pub(crate) fn run_batches(
+        &mut self,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        self.retire_lingering(store, requests, policy, io);
+        while let Some((id, batch)) = self.object_changes.waiting.front() {
+            if self.sharing.is_settling() {
+                return;
+            }
+            let broken = store.commit.broken();
+            let mut refused = broken.map_or(Ok(()), Err);
+            if refused.is_ok()
+                && self.object_changes.bytes_of(batch, &self.objects)
+                    > self.object_changes.changes_bytes_max(&store.commit, &store.journal)
+            {
+                // an object has come to lie in more pieces
+                refused = Err(IoError::TooLarge);
+            }
+            if refused.is_ok()
+                && !self.object_changes.has_room_for(
+                    batch,
+                    &store.commit,
+                    &store.journal,
+                    &self.objects,
+                )
+            {
+                return;
+            }
+            let id = *id;
+            if refused.is_ok() && is_sharing(batch) {
+                match self.sharing.ready_to_share(
+                    id,
+                    &self.objects,
+                    requests,
+                    &mut store.commit,
+                    &self.object_changes,
+                    io,
+                ) {
+                    Some(ready) => refused = ready,
+                    None => return,
+                }
+            }
+            let (_, batch) = self.object_changes.waiting.pop_front().expect("asked above");
+            let done = refused.and_then(|()| self.apply_batch(&batch, store, requests, policy, io));
+            if done.is_ok() && batch.durable {
+                store.commit.wait_fua(id);
+            } else {
+                if let Err(error) = done {
+                    requests.note_error(id, error);
+                }
+                requests.answer(id, PayloadId::NONE, 0, io);
+            }
+            self.thaw(store, requests, policy, io);
+        }
+    }
+}

@@ -1,0 +1,578 @@
+//! In which steps does an object get blocks of another one, and where do writes to such blocks go?
+//!
+//! Source: requirements L3, L4 (snapshots and clones of files and volumes).
+//!
+//! ```text
+//! clone   the batch is next ─▶ writes to both objects wait ─▶ those under way are answered
+//!              ─▶ FLUSH: what was written is recorded ─▶ pieces are shared, writes go on
+//! write   to shared blocks ─▶ new blocks, a link ─▶ written ─▶ recorded, and behind that the piece
+//!              (a part of a block: the whole block is copied there first)
+//! zeroes  over shared blocks ─▶ a hole
+//! ```
+//! So a clone shows one moment, also after a crash, and blocks with several holders never change: their
+//! places may be moved like all others.
+
+mod audit;
+
+use crate::engine::Engine;
+use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
+use crate::io::DeviceIo;
+use crate::map::journal::Journal;
+use crate::map::objects::{BlockRange, Objects};
+use crate::map::{self, Logical, Map};
+use crate::mutant::Mutant;
+use crate::policy::Policy;
+use crate::requests::Next;
+use crate::requests::Requests;
+use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
+use crate::store::Store;
+use crate::store::commit::Commit;
+use crate::volumes::Volumes;
+use crate::volumes::batch::ObjectChanges;
+use tandem_block::{
+    BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
+};
+
+/// Links at once, at most; one request may have more if it is alone (guess).
+const LINKS_MAX: u64 = 4096;
+
+/// Does a write, or a zeroing, leave blocks that its object shares?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// They are not part of it any more: a hole, which is to be recorded.
+    Shared,
+    /// No, or for links.
+    Nothing,
+    /// There is no room for that now.
+    NotNow,
+}
+
+/// A block that is copied before a part of it is written to.
+#[derive(Clone, Copy, Debug)]
+struct CopyUp {
+    read: TaskId,
+    write: TaskId,
+}
+
+/// What goes on between objects that share blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sharing {
+    /// Objects of the clone that is next: requests that write to them wait, and for some all.
+    frozen: Vec<(ObjectId, bool)>,
+    /// The task of its batch, which waits for a FLUSH, and how that ended.
+    settling: Option<(TaskId, Option<Result<(), IoError>>)>,
+    copy_ups: Vec<CopyUp>,
+    /// Blocks that nobody has any more, but that somebody reads.
+    lingering: Vec<BlockRange>,
+}
+
+impl Sharing {
+    /// A FLUSH that a batch waits for has ended. False: it is not one of these.
+    pub(crate) fn settles(&mut self, id: TaskId, status: Result<(), IoError>) -> bool {
+        match &mut self.settling {
+            Some((waiting, ended)) if *waiting == id && ended.is_none() => {
+                *ended = Some(status);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Is a FLUSH that a batch waits for under way? Nothing becomes of the batch before it has ended.
+    pub(crate) fn is_settling(&self) -> bool {
+        matches!(self.settling, Some((_, None)))
+    }
+
+    /// Blocks that are nobody's once nobody reads them.
+    pub(crate) fn lingering_blocks(&self) -> u64 {
+        self.lingering.iter().map(|range| u64::from(range.count)).sum()
+    }
+
+    /// Must it wait until a clone is made?
+    pub(crate) fn is_frozen(&self, request: &Request) -> bool {
+        let stops = |&(object, all): &(ObjectId, bool)| {
+            object == request.object && (all || request.op.is_write())
+        };
+        self.frozen.iter().any(stops)
+    }
+
+    /// Links at once at most.
+    fn links_max(&self, journal: &Journal) -> usize {
+        let room = journal.ring_bytes() / 16 / PIECE_RECORD_BYTES as u64;
+        room.min(LINKS_MAX) as usize
+    }
+
+    /// Must links be recorded, though no FLUSH asks for it?
+    pub(crate) fn links_press(
+        &self,
+        journal: &Journal,
+        objects: &Objects,
+        somebody_waits: bool,
+    ) -> bool {
+        let written = objects.links().written();
+        written > 0 && (2 * written >= self.links_max(journal) || somebody_waits)
+    }
+
+    /// Is it a step of such a copy?
+    pub(crate) fn is_copy_up(&self, id: TaskId) -> bool {
+        self.copy_ups.iter().any(|copy| copy.read == id || copy.write == id)
+    }
+
+    /// Links of which everything stands in a batch, or in one before it, become pieces, and stand behind
+    /// that. Returns the blocks that nobody has any more.
+    pub(crate) fn record_links(
+        &self,
+        batch: &mut map::Batch,
+        commit: &Commit,
+        journal: &Journal,
+        map: &Map,
+        objects: &mut Objects,
+        io: &DeviceIo,
+    ) -> Vec<BlockRange> {
+        if objects.links().written() == 0 {
+            return Vec::new();
+        }
+        let ahead = io.breaks(Mutant::LinksAhead);
+        let (durable, left) = objects.settle_links(|block| ahead || map.is_recorded(block));
+        let mut records = RecordWriter::default();
+        let max = commit.body_bytes_max(journal);
+        if ahead && !batch.bodies.is_empty() {
+            // the rule that is broken: first what lies there, then that it is the object's
+            durable.iter().for_each(|&(object, piece)| records.piece(object.0, piece, false));
+            batch.bodies.insert(0, records.take());
+            return left;
+        }
+        for (object, piece) in durable {
+            let whole = batch.bodies.last().map_or(0, Vec::len) + records.len_bytes();
+            if whole + PIECE_RECORD_BYTES > max {
+                add(&mut batch.bodies, records.take(), max);
+            }
+            let is_shared = objects.is_shared(&piece);
+            records.piece(object.0, piece, is_shared);
+        }
+        if !records.is_empty() {
+            add(&mut batch.bodies, records.take(), max);
+        }
+        left
+    }
+
+    /// A FLUSH is about to be answered with this batch: no write that was answered may be left out.
+    pub(crate) fn check_links(&self, commit: &Commit, objects: &Objects, io: &DeviceIo) {
+        assert!(
+            !commit.flush_waits()
+                || objects.links().written() == 0
+                || io.breaks(Mutant::FlushWithoutTails),
+            "what was written is recorded by the commit of a FLUSH, and then its links are"
+        );
+    }
+}
+
+impl Sharing {
+    /// May the batch that is next share blocks, or why not? `None`: not yet.
+    pub(crate) fn ready_to_share(
+        &mut self,
+        id: TaskId,
+        objects: &Objects,
+        requests: &Requests,
+        commit: &mut Commit,
+        object_changes: &ObjectChanges,
+        io: &DeviceIo,
+    ) -> Option<Result<(), IoError>> {
+        if self.frozen.is_empty() {
+            let batch = object_changes.next_batch().expect("it is next");
+            let mut frozen = Vec::new();
+            for op in &batch.ops {
+                if let Some(from) = op.shared_from() {
+                    frozen.extend([(from, false), (op.object(), true)]);
+                }
+            }
+            self.frozen = frozen;
+        }
+        if let Some((_, ended)) = self.settling {
+            return ended;
+        }
+        let is_in_the_way = |task: &Task| {
+            !task.is_answered && task.request.op != Op::Flush && self.is_frozen(&task.request)
+        };
+        if requests.iter().any(|(_, task)| is_in_the_way(task)) {
+            return None;
+        }
+        if io.breaks(Mutant::ClonesVolatile) && objects.links().is_empty() {
+            return Some(Ok(()));
+        }
+        self.settling = Some((id, None));
+        commit.wait_flush(id);
+        None
+    }
+}
+
+impl Volumes {
+    /// Nobody has these blocks any more: they are cleared once nobody reads them.
+    pub(crate) fn let_go_of(
+        &mut self,
+        range: BlockRange,
+        store: &mut Store,
+        requests: &Requests,
+        policy: &mut Policy,
+        io: &DeviceIo,
+    ) {
+        if self.objects.was_shared() && requests.touch(range.first, range.first + range.count) {
+            self.sharing.lingering.push(range);
+        } else {
+            self.object_changes.retire(
+                range,
+                &mut store.map,
+                &mut self.objects,
+                &store.commit,
+                &mut policy.tiers,
+                io,
+            );
+        }
+    }
+}
+
+impl Volumes {
+    /// Clears what lingered until now.
+    #[inline]
+    pub(crate) fn retire_lingering(
+        &mut self,
+        store: &mut Store,
+        requests: &Requests,
+        policy: &mut Policy,
+        io: &DeviceIo,
+    ) {
+        if self.sharing.lingering.is_empty() {
+            return;
+        }
+        for range in std::mem::take(&mut self.sharing.lingering) {
+            match requests.touch(range.first, range.first + range.count) {
+                true => self.sharing.lingering.push(range),
+                false => {
+                    self.object_changes.retire(
+                        range,
+                        &mut store.map,
+                        &mut self.objects,
+                        &store.commit,
+                        &mut policy.tiers,
+                        io,
+                    );
+                    store.commit.note_pending(io.now());
+                }
+            }
+        }
+    }
+}
+
+impl Volumes {
+    /// Makes holes of these parts of an object, as far as the next commit has room for their records. False:
+    /// it has no room for the rest, which is to be asked for again. One discard may touch any number of pieces.
+    ///
+    /// # Errors
+    /// `NoSpace`, where the table of objects has no room.
+    fn punch_what_fits(
+        &mut self,
+        object: ObjectId,
+        parts: &[(u32, u32)],
+        store: &mut Store,
+        requests: &Requests,
+        policy: &mut Policy,
+        io: &DeviceIo,
+    ) -> Result<bool, IoError> {
+        let mut pieces: Vec<(u32, u32)> = Vec::new();
+        for &(from, to) in parts {
+            let held = self.objects.pieces(object, from, to).into_iter();
+            let held = held.filter(|piece| piece.logical.is_some());
+            pieces.extend(held.map(|piece| (piece.offset, piece.offset + piece.count)));
+        }
+        let count = pieces.len().min(self.object_changes.changes_that_fit(
+            &self.objects,
+            &store.journal,
+            &store.commit,
+        ));
+        if !self.objects.fits_with_runs(count) {
+            return Err(IoError::NoSpace);
+        }
+        for &(from, to) in &pieces[..count] {
+            for left in self.objects.punch(object, from, to) {
+                self.let_go_of(left, store, requests, policy, io);
+            }
+        }
+        if !pieces.is_empty() {
+            store.commit.note_pending(io.now());
+        }
+        Ok(count == pieces.len())
+    }
+}
+
+impl Volumes {
+    /// Copies a shared block to the new one that it is linked to, ahead of what will be written there.
+    fn copy_up(
+        &mut self,
+        object: ObjectId,
+        block: u32,
+        old: Logical,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let new = self.objects.single(object, block, block + 1).expect("it was linked");
+        let background = |object, op, range| Request {
+            kind: RequestKind::Background,
+            ..Request::new(RequestId(u64::MAX), object, op, range, io.now())
+        };
+        let range = (u64::from(block) * BLOCK_BYTES, BLOCK_BYTES);
+        let mut write = Task::new(background(object, Op::Write, range), new, new + 1);
+        let read = background(ObjectId(u64::MAX), Op::Read, (0, BLOCK_BYTES));
+        write.volume = self.objects.get(object).map_or(object, |known| known.volume);
+        policy.name_stream(&mut write, io);
+        let write = requests.insert(write);
+        requests.hold(write);
+        let read = requests.insert(Task::new(read, old, old + 1));
+        self.sharing.copy_ups.push(CopyUp { read, write });
+        io.stats_mut().copied_up += 1;
+        requests.lead_to(Next::Read(read));
+    }
+}
+
+impl Volumes {
+    /// A step of a copy is done: the block was read, or written.
+    pub(crate) fn copied_up(
+        &mut self,
+        id: TaskId,
+        payload: PayloadId,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let at = self.sharing.copy_ups.iter().position(|copy| copy.read == id || copy.write == id);
+        let at = at.expect("asked before");
+        let CopyUp { read, write } = self.sharing.copy_ups[at];
+        if id == write {
+            self.sharing.copy_ups.swap_remove(at);
+            let (_, woken) = requests.release(id);
+            requests.wake(woken);
+            return;
+        }
+        let task = requests.remove(id);
+        self.sharing.copy_ups[at].read = write;
+        assert!(id == read, "a copy is read, then written");
+        if let Err(error) = task.status {
+            requests.note_error(write, error);
+            requests.lead_to(Next::Written(write));
+            return;
+        }
+        let new = &mut requests[write];
+        (new.buffer, new.request.payload) = (payload, payload);
+        let (first, end) = (new.first, new.end);
+        policy.tiers.note_changing(first, end);
+        requests.begin_user_write(write, store, policy, io);
+    }
+}
+
+impl Volumes {
+    /// A write to shared blocks has failed: the object has again what it had. Who waits for the write has
+    /// nothing to look for in its blocks any more.
+    fn drop_failed_link(
+        &mut self,
+        new: BlockRange,
+        error: IoError,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &DeviceIo,
+    ) {
+        requests.note_gone(new.first, new.first + new.count, error);
+        if let Some(range) = self.objects.drop_link(new.first) {
+            self.let_go_of(range, store, requests, policy, io);
+        }
+    }
+}
+
+impl Volumes {
+    /// A write has ended, well or not. Does it lie in a link whose other blocks may not be durable?
+    pub(crate) fn note_link_written(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
+        if self.objects.links().is_empty() {
+            return false;
+        }
+        let task = &requests[id];
+        let (first, end, status) = (task.first, task.end, task.status);
+        let Some((_, _, link)) = self.objects.links().at(first) else { return false };
+        let covers = first == link.range.first && end == link.range.first + link.range.count;
+        match status {
+            Ok(()) => self.objects.note_written(first),
+            Err(error) if !link.written => {
+                self.drop_failed_link(link.range, error, store, requests, policy, io)
+            }
+            Err(_) => {}
+        }
+        !covers
+    }
+}
+
+impl Volumes {
+    /// A write or a zeroing of these blocks of an object, which may share some with others, is about to
+    /// begin: it will find none that are shared.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub(crate) fn leave_shared(
+        &mut self,
+        request: &Request,
+        (from, to): (u32, u32),
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> Result<Leaves, IoError> {
+        let object = request.object;
+        let shared = self.objects.shared_parts(object, from, to);
+        if shared.is_empty() || io.breaks(Mutant::WritesShared) {
+            return Ok(Leaves::Nothing);
+        }
+        let (edges, whole) = apart(request, &shared, from, to);
+        let is_write = request.op == Op::Write;
+        let linked: Vec<(u32, u32)> =
+            if is_write { [&edges[..], &whole[..]].concat() } else { edges.clone() };
+        let links = self.objects.links().len();
+        if links > 0 && links + linked.len() > self.sharing.links_max(&store.journal) {
+            return Ok(Leaves::NotNow);
+        }
+        if !is_write && !self.punch_what_fits(object, &whole, store, requests, policy, io)? {
+            return Ok(Leaves::NotNow);
+        }
+        let old: Vec<Logical> = edges
+            .iter()
+            .map(|&(block, end)| self.objects.single(object, block, end).expect("a shared block"))
+            .collect();
+        self.objects.link(object, &linked)?;
+        for (&(block, _), old) in edges.iter().zip(old) {
+            self.copy_up(object, block, old, requests, policy, io);
+        }
+        Ok(if is_write || whole.is_empty() { Leaves::Nothing } else { Leaves::Shared })
+    }
+}
+
+impl Volumes {
+    /// What waited for a write to shared blocks that has failed: a write fails, too, and a read finds what
+    /// the object had. True: this task is such a one, and is seen to.
+    #[inline]
+    pub(crate) fn fails_with_link(
+        &mut self,
+        id: TaskId,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let task = &requests[id];
+        let Some(error) = task.blocks_gone else { return false };
+        if task.request.op == Op::Read && !io.breaks(Mutant::ReadsFailWithLinks) {
+            self.read_where_it_lies(id, store, requests, policy, io);
+            return true;
+        }
+        let op = task.request.op;
+        requests.note_error(id, error);
+        match op {
+            Op::Read => requests.answer(id, PayloadId::NONE, 0, io),
+            _ => requests.lead_to(Next::Written(id)),
+        }
+        true
+    }
+}
+
+impl Volumes {
+    /// The batch that was next is done: what waited for it goes on.
+    pub(crate) fn thaw(
+        &mut self,
+        store: &mut Store,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        if self.sharing.frozen.is_empty() {
+            return;
+        }
+        self.sharing.frozen.clear();
+        self.sharing.settling = None;
+        self.run_held_back(store, requests, policy, io);
+    }
+}
+
+impl Engine {
+    // ---- clones ----
+
+    // ---- writes ----
+
+    // ---- records ----
+
+    // ---- blocks that nobody has ----
+}
+
+/// Adds records to the last body, or as one more.
+fn add(bodies: &mut Vec<Vec<u8>>, records: Vec<u8>, max: usize) {
+    match bodies.last_mut() {
+        Some(last) if last.len() + records.len() <= max => last.extend(records),
+        _ if records.is_empty() => {}
+        _ => bodies.push(records),
+    }
+}
+
+/// Shared parts that a request touches: blocks at its ends that it touches a part of, and the rest.
+#[allow(clippy::type_complexity)]
+fn apart(
+    request: &Request,
+    shared: &[(u32, u32)],
+    from: u32,
+    to: u32,
+) -> (Vec<(u32, u32)>, Vec<(u32, u32)>) {
+    let end_bytes = request.offset_bytes + request.length_bytes;
+    let head = (!request.offset_bytes.is_multiple_of(BLOCK_BYTES)).then_some(from);
+    let tail = (!end_bytes.is_multiple_of(BLOCK_BYTES)).then_some(to - 1);
+    let tail = tail.filter(|&tail| head != Some(tail));
+    let (mut edges, mut whole) = (Vec::new(), Vec::new());
+    for &(mut begin, mut end) in shared {
+        if head == Some(begin) {
+            edges.push((begin, begin + 1));
+            begin += 1;
+        }
+        if begin < end && tail == Some(end - 1) {
+            edges.push((end - 1, end));
+            end -= 1;
+        }
+        if begin < end {
+            whole.push((begin, end));
+        }
+    }
+    (edges, whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_block::Instant;
+
+    #[test]
+    fn blocks_at_the_ends_are_told_apart() {
+        let request = |offset, length| {
+            Request::new(RequestId(1), ObjectId(1), Op::Write, (offset, length), Instant::ZERO)
+        };
+        let of = |offset, length, shared: &[(u32, u32)]| {
+            let r = request(offset, length);
+            apart(&r, shared, (offset / 4096) as u32, (offset + length).div_ceil(4096) as u32)
+        };
+        assert_eq!(of(4096, 8192, &[(1, 3)]), (vec![], vec![(1, 3)]));
+        assert_eq!(of(4608, 512, &[(1, 2)]), (vec![(1, 2)], vec![]));
+        assert_eq!(of(4608, 12288, &[(1, 5)]), (vec![(1, 2), (4, 5)], vec![(2, 4)]));
+        assert_eq!(of(4608, 12288, &[(2, 3)]), (vec![], vec![(2, 3)]));
+        assert_eq!(of(4608, 4096, &[(1, 3)]), (vec![(1, 2), (2, 3)], vec![]));
+    }
+}
