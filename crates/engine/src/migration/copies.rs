@@ -15,10 +15,9 @@ mod audit;
 
 use crate::drain::Evacuation;
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::logical::{FRAGMENTS, LOG, SSD};
 use crate::map::objects::Objects;
-use crate::map::{Logical, Slot};
+use crate::map::{Logical, Map, Slot};
 use crate::migration::Migration;
 use crate::migration::moves::Moves;
 use crate::requests::Requests;

@@ -7,21 +7,18 @@
 use crate::device::{Class, Job};
 use crate::io::DeviceIo;
 use crate::log::read_back::ReadBack;
-use crate::map::Map;
-use crate::map::{Logical, NONE, Run, Touch};
+use crate::map::{Logical, Map, NONE, Run, Touch};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
-use crate::migration::moves::Moves;
-use crate::migration::moves::{FRAGMENTED_MAX, Move, Part, Stage};
+use crate::migration::moves::{FRAGMENTED_MAX, Move, Moves, Part, Stage};
 use crate::migration::read_back::Promotions;
 use crate::mutant::Mutant;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::policy::Policy;
 use crate::port::IoOp;
-use crate::requests::Next;
-use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::requests::{Next, Requests};
 use crate::store::Store;
 use tandem_block::{
     BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,

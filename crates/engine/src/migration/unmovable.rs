@@ -7,8 +7,7 @@ use crate::io::DeviceIo;
 use crate::map::objects::Objects;
 use crate::map::versions::Copied;
 use crate::map::{Logical, Map, Run};
-use crate::migration::moves::Moves;
-use crate::migration::moves::Part;
+use crate::migration::moves::{Moves, Part};
 use std::collections::BTreeMap;
 use tandem_block::{Duration, Instant, IoError};
 

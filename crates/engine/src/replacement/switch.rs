@@ -8,8 +8,7 @@
 use super::{Ending, Flight, Stage, Step};
 use crate::drain::Evacuation;
 use crate::format::superblock::{Successor, SuccessorState};
-use crate::io::DeviceIo;
-use crate::io::News;
+use crate::io::{DeviceIo, News};
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;

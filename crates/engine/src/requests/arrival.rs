@@ -1,16 +1,14 @@
 //! Is this request sound, and must it wait for another?
 
-use crate::io::DeviceIo;
-use crate::io::Phase;
+use crate::io::{DeviceIo, Phase};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Touch};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::policy::Policy;
-use crate::requests::Next;
-use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::volumes::Volumes;
 use crate::volumes::sharing::Sharing;

@@ -1,16 +1,14 @@
 //! What goes to a device next, and what is it counted as?
 
 use crate::device::{Class, Job, Waiting};
-use crate::io::DeviceIo;
-use crate::io::News;
+use crate::io::{DeviceIo, News};
 use crate::map::Map;
 use crate::migration::Migration;
 use crate::policy::Policy;
 use crate::policy::steering::Steering;
 use crate::qos::QueueView;
-use crate::requests::Next;
-use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::volumes::Volumes;
 use tandem_block::{DeviceId, IoError};

@@ -6,17 +6,14 @@
 
 use crate::device::{Class, Job};
 use crate::io::DeviceIo;
-use crate::map::Map;
-use crate::map::{Logical, Run, Touch};
+use crate::map::{Logical, Map, Run, Touch};
 use crate::migration::Migration;
 use crate::migration::tail::Written;
 use crate::mutant::Mutant;
-use crate::owner::Ended;
-use crate::owner::{Owner, RequestIo};
+use crate::owner::{Ended, Owner, RequestIo};
 use crate::port::{Command, IoOp};
-use crate::requests::Next;
-use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::requests::{Next, Requests};
 use crate::steer::Target;
 use crate::store::Store;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, SECTOR_BYTES};

@@ -7,8 +7,7 @@
 use crate::device::{Class, Job};
 use crate::io::DeviceIo;
 use crate::map::{Logical, NONE};
-use crate::owner::Ended;
-use crate::owner::{Owner, ReadPart, RequestIo};
+use crate::owner::{Ended, Owner, ReadPart, RequestIo};
 use crate::policy::Policy;
 use crate::port::{Command, IoOp};
 use crate::requests::Requests;

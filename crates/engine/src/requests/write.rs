@@ -7,25 +7,20 @@
 //! ```
 
 use crate::device::{Class, Job};
-use crate::engine::Engine;
 use crate::io::DeviceIo;
 use crate::ledger::Ledger;
 use crate::log::read_back::ReadBack;
-use crate::map::Map;
-use crate::map::{Logical, Run, Touch};
+use crate::map::{Logical, Map, Run, Touch};
 use crate::migration::Migration;
 use crate::migration::read_back::Promotions;
 use crate::migration::tail::Written;
 use crate::mutant::Mutant;
-use crate::owner::Ended;
-use crate::owner::{Owner, RequestIo};
+use crate::owner::{Ended, Owner, RequestIo};
 use crate::policy::Policy;
-use crate::policy::steering::Asked;
-use crate::policy::steering::Steering;
+use crate::policy::steering::{Asked, Steering};
 use crate::port::{Command, IoOp};
-use crate::requests::Next;
-use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::requests::{Next, Requests};
 use crate::steer::Target;
 use crate::store::Store;
 use crate::store::commit::Commit;
@@ -426,8 +421,4 @@ impl Requests {
             self.lead_to(Next::Written(id));
         }
     }
-}
-
-impl Engine {
-    // ---- fixed placement: identity on the SSDs, no promise (design decision 12) ----
 }

@@ -1,8 +1,6 @@
 //! The engine's part in checkpoints and pages of home checksums: it brings together whom they need.
 
-use crate::checkpoint::Checkpoint;
-use crate::checkpoint::PageReads;
-use crate::checkpoint::{PageRead, Parts};
+use crate::checkpoint::{Checkpoint, PageRead, PageReads, Parts};
 use crate::drain::Evacuation;
 use crate::io::DeviceIo;
 use crate::map::Map;
@@ -11,15 +9,13 @@ use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
-use crate::metadata_replica::MetadataReplica;
-use crate::metadata_replica::{CheckpointState, Source};
+use crate::metadata_replica::{CheckpointState, MetadataReplica, Source};
 use crate::migration::Migration;
 use crate::owner::{Ended, MetadataIo};
 use crate::replacement::Replacement;
 use crate::replicas::Replicas;
-use crate::requests::Next;
-use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::store::commit::Commit;
 use crate::volumes::Volumes;

@@ -3,12 +3,10 @@
 //! Source: design, "Where a replay starts decides its result". For event loops without contents alone:
 //! nothing was ever written there, so nothing could be verified.
 
-use crate::io::DeviceIo;
-use crate::io::Phase;
-use crate::map::Map;
+use crate::io::{DeviceIo, Phase};
 use crate::map::logical::LOG;
 use crate::map::objects::Objects;
-use crate::map::{Logical, NONE, Touch};
+use crate::map::{Logical, Map, NONE, Touch};
 use crate::metadata::MetadataHomes;
 use crate::migration::moves::Moves;
 use crate::store::commit::Commit;

@@ -8,10 +8,9 @@
 use crate::device::{Device, Service};
 use crate::format::superblock::Standing;
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::logical::{LOG, SSD};
 use crate::map::objects::Objects;
-use crate::map::{Logical, NONE, Slot, Touch};
+use crate::map::{Logical, Map, NONE, Slot, Touch};
 use crate::metadata::PROBE_AFTER;
 use crate::metadata_replica::MetadataReplica;
 use crate::migration::Migration;

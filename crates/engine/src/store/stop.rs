@@ -3,8 +3,7 @@
 //! Requests under way are answered, everything is committed, a checkpoint is taken, and the
 //! superblocks say "clean". A pool that was stopped without these recovers from its journal.
 
-use crate::io::DeviceIo;
-use crate::io::Phase;
+use crate::io::{DeviceIo, Phase};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::policy::Policy;

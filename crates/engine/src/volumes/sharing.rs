@@ -14,7 +14,6 @@
 
 mod audit;
 
-use crate::engine::Engine;
 use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
 use crate::io::DeviceIo;
 use crate::map::journal::Journal;
@@ -22,10 +21,9 @@ use crate::map::objects::{BlockRange, Objects};
 use crate::map::{self, Logical, Map};
 use crate::mutant::Mutant;
 use crate::policy::Policy;
-use crate::requests::Next;
-use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
+use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::store::commit::Commit;
 use crate::volumes::Volumes;
@@ -505,16 +503,6 @@ impl Volumes {
         self.sharing.settling = None;
         self.run_held_back(store, requests, policy, io);
     }
-}
-
-impl Engine {
-    // ---- clones ----
-
-    // ---- writes ----
-
-    // ---- records ----
-
-    // ---- blocks that nobody has ----
 }
 
 /// Adds records to the last body, or as one more.

@@ -1,0 +1,222 @@
+//! Which move begins next, and how one goes on.
+
+use super::*;
+use crate::io::DeviceIo;
+use crate::log::gc::Need;
+use crate::map::NONE;
+use crate::migration::Migration;
+use crate::mutant::Mutant;
+use crate::owner::MoveKind;
+use crate::policy::Policy;
+use crate::requests::Requests;
+use crate::store::Store;
+use crate::volumes::Volumes;
+use tandem_block::IoError;
+
+impl Migration {
+    /// A source of a move was read.
+    pub(crate) fn move_read_done(
+        &mut self,
+        at: u32,
+        status: Result<(), IoError>,
+        checksums: &[u32],
+        store: &mut Store,
+        io: &DeviceIo,
+    ) {
+        let contents = io.config().contents;
+        let mut bad = Vec::new();
+        let m = self.moves.active.as_mut().expect("a move was reading");
+        m.outstanding -= 1;
+        let moves_home = matches!(m.kind, MoveKind::LogGc | MoveKind::WriteBack);
+        let mut unmovable = Vec::new();
+        if let Err(error) = status {
+            m.failed = true;
+            if moves_home && m.parts.len() == 1 {
+                unmovable.push((m.parts[0].logical, error));
+            } else if m.kind == MoveKind::LogGc {
+                self.moves.single = m.parts.len();
+            }
+        } else if m.kind == MoveKind::Rehome {
+            self.evacuation.check_homes_read(
+                checksums,
+                &store.map,
+                &store.checksums,
+                &mut self.moves,
+            );
+        } else if contents {
+            // a source that was freed and rewritten meanwhile looks like a damaged one: neither goes
+            // home, and if it is still current a user's read will say so
+            for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
+                if found != part.checksum {
+                    bad.extend((m.kind == MoveKind::Drain).then_some(part.slot));
+                    let device = store.map.slots().region(part.slot).device;
+                    let left = (part.logical, IoError::Checksum(device));
+                    unmovable.extend(moves_home.then_some(left));
+                    part.slot = NONE;
+                }
+            }
+        }
+        unmovable.into_iter().for_each(|(block, error)| {
+            self.moves.leave_unmovable(block, error, &mut store.map, io)
+        });
+        self.evacuation.note_unreadable(&bad);
+        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
+            let m = self.moves.active.as_mut().expect("asked above");
+            m.stage = Stage::Waiting;
+        }
+    }
+
+    fn advance_move(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let m = self.moves.active.as_ref().expect("asked by the caller");
+        if m.kind.is_of_one_block() || m.stage != Stage::Waiting {
+            return;
+        }
+        if m.kind == MoveKind::Drain {
+            return if m.failed {
+                self.evacuation.drained_unread(
+                    &mut store.map,
+                    &mut self.moves,
+                    &mut self.copies,
+                    &mut policy.tiers,
+                    io,
+                )
+            } else {
+                self.evacuation.write_drained(
+                    &mut store.map,
+                    &mut self.moves,
+                    &mut self.copies,
+                    &mut policy.tiers,
+                    io,
+                )
+            };
+        }
+        if m.kind == MoveKind::Rehome {
+            return self.advance_rehoming(store, volumes, policy, io);
+        }
+        if m.failed {
+            self.moves.end_move(
+                &mut store.map,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
+            );
+            return;
+        }
+        let ready = io.is_fixed()
+            || ((store.commit.durable() >= m.after_batch || io.breaks(Mutant::EarlyHome))
+                && self.moves.are_homes_unread(&volumes.objects, io));
+        if ready {
+            self.moves.write_homes(
+                &mut store.map,
+                &mut volumes.objects,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
+            );
+        }
+    }
+
+    /// Begins or advances background moves.
+    #[inline]
+    pub(crate) fn run_moves(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        self.copies.answer_both(requests, &store.commit, &self.moves, io);
+        if (io.hdds().is_empty() && !self.evacuation.is_under_way() && self.moves.is_idle())
+            || store.commit.is_broken()
+        {
+            return;
+        }
+        if self.moves.active.is_some() {
+            // space may run out while a move waits for the drive: then it must not wait for users to
+            // leave, who want the drive all the more for finding its log full
+            self.moves.urgent = self.moves.urgent
+                || self.moves.space_is_urgent(
+                    self.moves.log_need(io),
+                    &store.map,
+                    &self.copies,
+                    &policy.tiers,
+                    io,
+                );
+            self.advance_move(store, volumes, policy, io);
+            return;
+        }
+        // a stop waits for requests, and these may wait for room
+        let stops = io.is_stopping() && !io.waits_for_space();
+        if !io.is_serving() || stops {
+            return;
+        }
+        if io.now() < self.moves.rests_until {
+            return;
+        }
+        if self.begin_draining(store, volumes, requests, io) || io.hdds().is_empty() {
+            return;
+        }
+        if !io.is_fixed() {
+            self.moves.drop_clean_copies(&mut store.commit, &mut store.map, &volumes.objects, io);
+            self.moves.flush_homed(&store.commit, &self.copies, &policy.tiers, io);
+            // what lies on an SSD goes home in any case where that is the only way to make room
+            let presses =
+                io.waits_for_space() && io.stats().faulted_drives > io.stats().healed_drives;
+            self.moves.writing_back = presses
+                || self.moves.wants_writeback(
+                    io.is_quiet(),
+                    &store.map,
+                    &policy.steering,
+                    &policy.tiers,
+                    io,
+                );
+        }
+        let log_need = self.moves.log_need(io);
+        self.moves.urgent =
+            self.moves.space_is_urgent(log_need, &store.map, &self.copies, &policy.tiers, io);
+        let has_room = self.moves.homed.len() < HOMED_BLOCKS_MAX;
+        if has_room && self.copies.are_awaited() && self.begin_copies(store, volumes, requests, io)
+        {
+            return;
+        }
+        if self.moves.writing_back {
+            if self.moves.begin_writeback(
+                &mut store.map,
+                &volumes.objects,
+                &mut store.commit,
+                &policy.tiers,
+                &self.evacuation,
+                io,
+            ) {
+                return;
+            }
+            // what is dirty is home already, or was not found: the flush makes it clean
+            self.moves.want_home_flush(io);
+        }
+        if has_room && self.begin_copies(store, volumes, requests, io) {
+            return;
+        }
+        if log_need != Need::None && self.begin_log_gc(store, volumes, requests, io) {
+            return;
+        }
+        if self.promotions.begin_promotion(
+            &mut store.map,
+            requests,
+            &mut self.moves,
+            &policy.ledger,
+            io,
+        ) {
+            return;
+        }
+        self.moves.begin_merge(&mut store.map, requests, io);
+    }
+}

@@ -1,0 +1,259 @@
+//! What a start reads, in order: roots, objects, shards, journal.
+
+use super::*;
+use crate::StartError;
+use crate::format::record;
+use crate::format::superblock::Standing;
+use crate::io::{DeviceIo, News};
+use crate::map::checkpoint::Recovered;
+use crate::migration::Migration;
+use crate::owner::Ended;
+use crate::policy::Policy;
+use crate::replicas::Replicas;
+use crate::store::Store;
+use crate::volumes::Volumes;
+use tandem_block::DeviceId;
+
+impl Start {
+    fn read_roots(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &Migration,
+        policy: &Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let superblocks = match self.check_superblocks(
+            &mut replicas.replacement,
+            &mut store.metadata,
+            &migration.evacuation,
+            io,
+        ) {
+            Ok(superblocks) => superblocks,
+            Err(error) => {
+                self.refuse(error, io);
+                return;
+            }
+        };
+        if let Err(error) = self.choose_sound_home(&mut store.metadata, io) {
+            self.refuse(error, io);
+            return;
+        }
+        let first = &superblocks[0].1;
+        io.config_mut().pool = first.pool;
+        io.config_mut().name.clone_from(&first.name);
+        for (device, member) in io.drives_mut().iter_mut().zip(&first.members) {
+            device.config.uuid = member.uuid;
+            device.config.capacity_bytes = member.capacity_bytes;
+        }
+        for (index, superblock) in &superblocks {
+            // who has just taken a place is not known to all others yet
+            let own = superblock.members[*index];
+            let config = &mut io[DeviceId(*index as u8)].config;
+            (config.uuid, config.capacity_bytes) = (own.uuid, own.capacity_bytes);
+        }
+        let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
+        let mut layouts = match self.layouts_of_absent(
+            first.layout.journal_bytes,
+            table_bytes,
+            &store.metadata,
+            io,
+        ) {
+            Ok(layouts) => layouts,
+            Err(error) => {
+                self.refuse(error, io);
+                return;
+            }
+        };
+        for (index, superblock) in &superblocks {
+            layouts[*index] = superblock.layout;
+        }
+        for (layout, device) in layouts.iter_mut().zip(io.drives()) {
+            if let Standing::Gone(numbered) = device.standing {
+                *layout = numbered.layout();
+            }
+        }
+        if layouts.iter().map(|l| l.slot_count).sum::<u64>() >= u64::from(u32::MAX)
+            || layouts.iter().map(|l| l.home_blocks).sum::<u64>() >= u64::from(u32::MAX)
+        {
+            self.refuse(
+                StartError::Corrupt("the superblocks name more space than a set can hold".into()),
+                io,
+            );
+            return;
+        }
+        store.lay_out(&layouts, volumes, policy, io);
+        replicas.replacement.plan_replacement(&store.metadata, io);
+        self.starting().stage = Stage::Roots;
+        let metadata_replica =
+            store.metadata_replica.home().filter(|&home| !store.metadata.contains(home));
+        for device in store.metadata.sound_homes(io).into_iter().chain(metadata_replica) {
+            let layout = layouts[usize::from(device.0)];
+            for copy in 0..2 {
+                let offset = layout.root_offset + copy * layout.root_bytes;
+                self.recovery_request(device, offset, layout.root_bytes, copy, io);
+            }
+        }
+    }
+
+    pub(crate) fn recovery_read(
+        &mut self,
+        tag: u64,
+        ended: Ended<'_>,
+        store: &Store,
+        volumes: &mut Volumes,
+        io: &mut DeviceIo,
+    ) {
+        let Ended { device, status, bytes, .. } = ended;
+        let stage = self.starting().stage;
+        if let Err(error) = status {
+            self.recovery_read_failed(device, stage, tag, error, &store.metadata, io);
+        } else {
+            match stage {
+                Stage::Superblocks => self.take_superblock(device, bytes),
+                Stage::Roots => {
+                    self.take_root(device, bytes, &store.metadata, &store.metadata_replica, io)
+                }
+                Stage::Table => self.take_table_page(
+                    device,
+                    tag,
+                    bytes,
+                    &store.metadata,
+                    &mut volumes.objects,
+                    io,
+                ),
+                Stage::Shards => {
+                    self.take_shard(device, tag, bytes, &store.metadata, &store.map, io)
+                }
+                Stage::Journal => {
+                    let at = tag as usize;
+                    let rings = &mut self.starting().rings;
+                    let (_, ring) = rings.iter_mut().find(|r| r.0 == device).expect("asked for");
+                    ring[at..at + bytes.len()].copy_from_slice(bytes);
+                }
+                Stage::Format | Stage::Flush => unreachable!("nothing is read then"),
+            }
+        }
+        io.tell(News::StartReadOver);
+    }
+
+    fn read_shards(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let shards = store.map.shard_count() as u64;
+        loop {
+            let starting = self.starting();
+            if u64::from(starting.outstanding) >= READS_MAX {
+                return;
+            }
+            let (device, root) = starting.root.as_ref().expect("found before");
+            let device = *device;
+            while starting.next < shards && root.copy_of(starting.next).is_none() {
+                starting.next += 1;
+            }
+            let shard = starting.next;
+            if shard >= shards {
+                if starting.outstanding == 0 {
+                    self.begin_journal(store, volumes, migration, policy, replicas, io);
+                }
+                return;
+            }
+            starting.next += 1;
+            self.read_shard(device, shard, io);
+        }
+    }
+
+    pub(crate) fn begin_shards(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let blocks = store.map.logical().len();
+        let recovered = Recovered::new(store.map.slots().regions(), blocks);
+        let starting = self.starting();
+        starting.stage = Stage::Shards;
+        starting.recovered = recovered;
+        starting.next = 0;
+        self.read_shards(store, volumes, migration, policy, replicas, io);
+    }
+
+    /// Objects are in the root, or in a table that it names.
+    fn begin_objects(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        let Some((_, root)) = &self.starting().root else {
+            self.refuse(
+                StartError::Corrupt(
+                    "no checkpoint root can be read: the metadata of this pool is damaged".into(),
+                ),
+                io,
+            );
+            return;
+        };
+        let (words, objects) = (root.written.len(), root.objects.clone());
+        let shards = store.map.shard_count();
+        if words != shards.div_ceil(64) {
+            self.refuse(StartError::Corrupt("the checkpoint root is of another layout".into()), io);
+            return;
+        }
+        let records = match record::decode(&objects) {
+            Ok(records) => records,
+            Err(error) => {
+                self.refuse(StartError::Corrupt(format!("the checkpoint root: {error}")), io);
+                return;
+            }
+        };
+        for found in &records {
+            volumes.objects.replay_record(found);
+        }
+        self.begin_table(store, volumes, migration, policy, replicas, io);
+    }
+
+    /// One of the reads that the present stage waits for has been seen to.
+    pub(crate) fn recovery_read_over(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        migration: &mut Migration,
+        policy: &mut Policy,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
+        self.starting().outstanding -= 1;
+        if self.starting().outstanding == 0 && self.starting().failed.is_some() {
+            let error = self.starting().failed.take().expect("asked above");
+            self.refuse(error, io);
+            return;
+        }
+        if self.starting().failed.is_some() {
+            return;
+        }
+        let stage = self.starting().stage;
+        match stage {
+            Stage::Table => self.read_table(store, volumes, migration, policy, replicas, io),
+            Stage::Shards => self.read_shards(store, volumes, migration, policy, replicas, io),
+            Stage::Journal => self.read_journal(store, volumes, migration, policy, replicas, io),
+            _ if self.starting().outstanding > 0 => {}
+            Stage::Superblocks => self.read_roots(store, volumes, migration, policy, replicas, io),
+            Stage::Roots => self.begin_objects(store, volumes, migration, policy, replicas, io),
+            Stage::Format | Stage::Flush => {}
+        }
+    }
+}
