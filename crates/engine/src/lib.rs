@@ -7,17 +7,18 @@
 //!               │                                                          ▲
 //!               ▼                                                          │
 //! admit ─▶ ordering ─▶ map ─▶ tier: where does it belong? ─▶ steer: where now? ─▶ device queue
-//! (ops/request)       (map/)        (tier/)                    (steer/, bcw/)        │ qos/
+//! (requests/)       (map/)        (tier/)                    (steer/, bcw/)        │ qos/
 //!                                                                                    ▼
 //!                                     which leg, if the device is a pair of SSDs? (mirror/)
 //!                                                                                    │
 //!                                                                                    ▼
 //! answered ◀─ commit (FLUSH, FUA: map/ journal ─ format/) ◀─ named in the map ◀─ written, read
-//! (ops/commit)                                               (ops/write)
+//! (store/commit/)                                            (requests/)
 //!
 //! in the background, as commands of the same queues: checkpoints, write-back, log GC, merges
 //! ```
-//! `turn.rs` alone knows this order; `ops/` has the steps of each job.
+//! `engine/turn.rs` alone knows this order. Each owner has a folder: `io`, `store`, `volumes`, `requests`,
+//! `migration`, `policy`, `replicas`.
 
 #![deny(clippy::float_arithmetic)]
 

@@ -7,7 +7,7 @@
 //!          so the drives get, and stay, out of phase. Which one takes a write is the policy's choice,
 //!          by the time that each is expected to take.
 //!          A block is in the log of one drive and at home on another for as long as the record of its
-//!          move takes; then it is read from the one that users' writes leave alone (`ops/read`).
+//!          move takes; then it is read from the one that users' writes leave alone (`requests/read`).
 
 use super::controller::State;
 use tandem_block::DeviceId;

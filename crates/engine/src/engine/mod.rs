@@ -1,7 +1,7 @@
 //! What does an engine consist of, and how is one built?
 //!
-//! Source: design decision 1: one state machine for both event loops. What an event does to it is in
-//! `turn`, what there is to see of it from outside in `view`, the steps of each job in `ops/`.
+//! Source: design decision 1: one state machine for both event loops. In which order an event is taken in is in
+//! `turn`, whose a command was in `ended`, and what there is to see of an engine from outside in `view`.
 
 pub mod audit;
 mod ended;

@@ -434,22 +434,30 @@ impl Policy {
             self.settle_hdd(device, store, requests, io);
             return false;
         }
+        match self.ask_controller(device, writes, io) {
+            Some(action) => self.carry_out(device, action, store, requests, migration, io),
+            None => false,
+        }
+    }
+
+    /// What the controller of a hard drive wants while no user does. `None`: nothing, or users' writes wait.
+    fn ask_controller(&self, device: DeviceId, writes: bool, io: &mut DeviceIo) -> Option<Action> {
         let now = io.now();
         let is_last = io.is_last_hdd(device);
         let rating_is_spent = self.ledger.rating_is_spent(device, io);
         let with_room = io.hdds_with_room();
-        let Some(bcw) = &mut io[device].bcw else { return false };
+        let bcw = io[device].bcw.as_mut()?;
         bcw.note_last(is_last);
         bcw.note_rating(rating_is_spent);
         bcw.note_stand_in(with_room > u32::from(bcw.has_room()));
         if writes {
-            return false;
+            return None;
         }
         let action = bcw.next(now, None);
         let over_break = match action {
             Action::Rest(_) => io.pads_over_break(device),
             _ => None,
         };
-        self.carry_out(device, over_break.unwrap_or(action), store, requests, migration, io)
+        Some(over_break.unwrap_or(action))
     }
 }

@@ -221,11 +221,8 @@ impl Start {
         let upto = root.replay_upto;
         let ring_bytes = rings[0].1.len();
         if start as usize >= ring_bytes {
-            self.refuse(
-                StartError::Corrupt("the checkpoint root points beyond the journal".into()),
-                io,
-            );
-            return;
+            let text = "the checkpoint root points beyond the journal";
+            return self.refuse(StartError::Corrupt(text.into()), io);
         }
         let chains: Vec<Vec<UnitPiece>> =
             rings.iter().map(|(_, ring)| chain(ring, pool, first, start as usize)).collect();

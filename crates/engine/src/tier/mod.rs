@@ -4,7 +4,7 @@
 //! A tier names the intended place of a write and says whether a read brings data to the SSD. Steering
 //! may detour the write, and write-back restores the intention. What hot and cold mean is a collector's
 //! affair (`collect/`); which extents the SSD holds, which come and which leave, is kept in `space.rs`
-//! for all volumes of a pool together; the moves themselves are steps of the engine (`ops/`).
+//! for all volumes of a pool together; the moves themselves are in `tiering/` and `migration/`.
 //!
 //! Most of what was published differs in four answers, so it is a table (`rules.rs`).
 

@@ -42,13 +42,15 @@ mod tests {
 
     #[test]
     fn only_what_is_there_exists() {
-        assert!(exists("engine/src/turn.rs") && exists("ops/write.rs") && exists("io/"));
-        assert!(!exists("ops/nowhere.rs"));
+        assert!(
+            exists("engine/src/engine/turn.rs") && exists("requests/write.rs") && exists("io/")
+        );
+        assert!(!exists("requests/nowhere.rs"));
     }
 
     #[test]
     fn files_and_folders_are_paths_and_names_are_not() {
-        let line = "`steer/`, `ops/write.rs`, `steer_write`: the `Command` in `map/`";
-        assert_eq!(paths(line).collect::<Vec<_>>(), ["steer/", "ops/write.rs", "map/"]);
+        let line = "`steer/`, `requests/write.rs`, `steer_write`: the `Command` in `map/`";
+        assert_eq!(paths(line).collect::<Vec<_>>(), ["steer/", "requests/write.rs", "map/"]);
     }
 }

@@ -18,6 +18,25 @@ use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Migration {
+    /// Homes in which nothing lies are elsewhere from now on. False: there is no room.
+    fn leave_empty_homes(
+        &mut self,
+        device: DeviceId,
+        run: BlockRange,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        io: &DeviceIo,
+    ) -> bool {
+        let (objects, commit) = (&mut volumes.objects, &mut store.commit);
+        let Some(taken) = self.evacuation.take_target(device, run.count, objects, io) else {
+            return false;
+        };
+        let run = BlockRange { count: taken.count, ..run };
+        self.evacuation.leave_homes(run, taken.first, objects, commit, &self.moves, io);
+        self.evacuation.set_drain_cursor(run.first + run.count);
+        true
+    }
+
     fn begin_rehoming(
         &mut self,
         device: DeviceId,
@@ -60,22 +79,10 @@ impl Migration {
                     return false;
                 }
                 Next::Empty(run) => {
-                    let Some(taken) =
-                        self.evacuation.take_target(device, run.count, &mut volumes.objects, io)
-                    else {
-                        return false;
-                    };
-                    let run = BlockRange { count: taken.count, ..run };
-                    self.evacuation.leave_homes(
-                        run,
-                        taken.first,
-                        &mut volumes.objects,
-                        &mut store.commit,
-                        &self.moves,
-                        io,
-                    );
-                    self.evacuation.set_drain_cursor(run.first + run.count);
-                    continue;
+                    if self.leave_empty_homes(device, run, store, volumes, io) {
+                        continue;
+                    }
+                    return false;
                 }
                 Next::Copy(run) => run,
             };

@@ -165,6 +165,18 @@ impl Migration {
         if self.begin_draining(store, volumes, requests, io) || io.hdds().is_empty() {
             return;
         }
+        self.begin_next(store, volumes, requests, policy, io);
+    }
+
+    /// Begins the move that is wanted most.
+    fn begin_next(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        requests: &mut Requests,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
         if !io.is_fixed() {
             self.moves.drop_clean_copies(&mut store.commit, &mut store.map, &volumes.objects, io);
             self.moves.flush_homed(&store.commit, &self.copies, &policy.tiers, io);
