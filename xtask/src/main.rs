@@ -16,13 +16,13 @@ usage: cargo xtask VERB
                      one run, as the campaign has printed it
   campaign --arm jobs [--job POLICY/TIER/SSDS+HDDS/CLASS] [--commands N] [--command N]
                      every policy, tier and placement, with each command of a job failing once
-  campaign --arm live [--minutes N] [--seed N] [--runs N] [--run-seconds N]
+  campaign --arm live [--minutes N] [--seed N] [--runs N] [--run-seconds N] [--life-seconds N]
            [--kind plain|many|pair] [--behind files|emulated|full] [--files yes|no]
                      a real server, used, administered and killed for as long as one likes
   fuzz [TARGET...] [--seconds N] [--seed N] [--input FILE] [--list]
                      every decoder of what others wrote, tried with changed inputs
   bench [NAME...]    speed, as ratios and rates; slow
-  accept spine|steering|ianus|loris|trust [N...]
+  accept spine|steering|ianus|loris|trust|house [N...]
                      what a milestone promises, line by line; spine needs TANDEM_TRACES, and without it
                      ianus skips what asks for traces
 ";

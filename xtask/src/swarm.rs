@@ -12,12 +12,13 @@ const CAMPAIGN: [&str; 4] = ["--minutes", "--seed", "--arm", "--mutant"];
 /// … of its jobs of which each command fails once.
 const JOBS: [&str; 3] = ["--job", "--commands", "--command"];
 /// … of its arm over a real server.
-const LIVE: [&str; 9] = [
+const LIVE: [&str; 10] = [
     "--minutes",
     "--seconds",
     "--seed",
     "--runs",
     "--run-seconds",
+    "--life-seconds",
     "--kind",
     "--behind",
     "--files",
