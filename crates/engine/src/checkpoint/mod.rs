@@ -168,6 +168,11 @@ impl Checkpoint {
         written: Bits,
         image: Option<RootImage>,
     ) {
+        assert!(self.is_idle() && self.number == 0, "a life begins with what recovery found");
+        assert!(
+            copies.len() == self.dirty.len() && written.len() == self.dirty.len(),
+            "one bit a shard"
+        );
         self.number = number;
         self.image = image;
         self.copies = copies;
@@ -264,8 +269,12 @@ impl Checkpoint {
     /// Begins one.
     pub(crate) fn begin(&mut self, parts: &mut Parts<'_>) {
         assert!(self.is_idle(), "one at a time");
+        assert!(self.outstanding == 0, "no command of the one before is under way");
+        assert!(!self.has_failed(), "no more are tried");
         self.stage = Stage::Pages;
-        self.mark = parts.journal.mark();
+        let mark = parts.journal.mark();
+        assert!(mark.0 >= self.mark.0, "a checkpoint never goes back in the journal");
+        self.mark = mark;
         self.replay_sequence = parts.journal.next_sequence();
         self.dirty = parts.map.take_dirty_shards();
         self.next_shard = 0;
@@ -412,6 +421,7 @@ impl Checkpoint {
     }
 
     fn flush(&mut self, parts: &mut Parts<'_>) {
+        assert!(self.outstanding == 0, "shards and table are written before they are flushed");
         self.composed = parts.batches.composed;
         self.objects_due = parts.batches.objects_due(parts.objects);
         for device in parts.homes() {
@@ -456,6 +466,10 @@ impl Checkpoint {
 
     fn write_root(&mut self, parts: &mut Parts<'_>) {
         let number = self.number + 1;
+        assert!(
+            self.stage == Stage::Root && !self.root.is_empty(),
+            "a root is written when all that it names is durable"
+        );
         for device in parts.homes() {
             let layout = parts.io[device].layout;
             let bytes = self.root.clone();
@@ -506,6 +520,7 @@ impl Checkpoint {
         if self.stop == StopState::Asked {
             self.stop = StopState::Done;
         }
+        assert!(!self.error, "an attempt that failed cuts nothing off the journal");
         parts.journal.cut(self.mark.0);
         parts.io.stats_mut().checkpoints += 1;
     }

@@ -186,6 +186,7 @@ impl Deadlines {
             let queue = &mut self.queues[usize::from(drive.0)];
             queue.live -= usize::from(flight.inner.is_some());
             queue.tidy(&self.flights);
+            assert!(queue.live <= queue.out.len(), "commands that are out are listed");
         }
         if let Some(inner) = flight.inner {
             return Heard::Of(inner);
@@ -220,6 +221,7 @@ impl Deadlines {
     /// went out.
     pub fn abandon(&mut self, drive: DeviceId) -> Vec<IoId> {
         let queue = self.queue(drive);
+        let live = queue.live;
         (queue.live, queue.slow) = (0, false);
         let mut abandoned = Vec::new();
         for out in std::mem::take(&mut self.queue(drive).out) {
@@ -232,6 +234,7 @@ impl Deadlines {
                 *self.abandoned.entry(flight.payload).or_insert(0) += 1;
             }
         }
+        assert!(abandoned.len() == live, "each command that was out is abandoned once");
         self.queue(drive).note_due();
         abandoned
     }

@@ -128,6 +128,10 @@ impl<O> Flights<O> {
         let id = self.flights.insert(flight);
         if place.listed {
             let older = queue.load_mut().newest.replace(id);
+            assert!(
+                older.is_none_or(|older| self.flights[older].issued <= issued),
+                "commands go out in the order of time"
+            );
             self.flights[id].place.older = older;
             match older {
                 None => queue.load_mut().oldest = Some(id),
@@ -155,6 +159,10 @@ impl<O> Flights<O> {
         let mut flight = self.flights.remove(id);
         queue.ended(&flight.place, flight.bytes, flight.background);
         queue.pins_mut().unpin(std::mem::replace(&mut flight.pin, Pin::NONE));
+        assert!(
+            queue.load().reads_in_flight <= queue.in_flight(),
+            "reads are counted among all commands"
+        );
         if flight.place.listed {
             let (older, newer) = (flight.place.older, flight.place.newer);
             match older {

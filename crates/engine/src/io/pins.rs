@@ -87,6 +87,7 @@ impl Pins {
         }
         let first_block = offset_bytes / BLOCK_BYTES;
         let end_block = (offset_bytes + length_bytes).div_ceil(BLOCK_BYTES);
+        assert!(length_bytes > 0, "a command that moves data names some");
         let key = self.pinned.insert(Pinned { first_block, end_block, awaited: false });
         nears(first_block, end_block).for_each(|at| self.near[at] += 1);
         Pin(Some(u32::try_from(key).expect("commands in flight are bounded")))
@@ -166,6 +167,7 @@ impl Pins {
             slot: run.slot + (from - first_block) as u32,
             count: (to - from) as u32,
         };
+        assert!(run.count > 0, "slots were freed");
         while at < end {
             let Some((from, to)) = self.first_pinned(at, end) else {
                 parts.push((part(at, end), true));
@@ -177,6 +179,10 @@ impl Pins {
             parts.push((part(from, to), false));
             at = to;
         }
+        assert!(
+            parts.iter().map(|(run, _)| run.count).sum::<u32>() == run.count,
+            "the parts are the run"
+        );
         parts
     }
 }

@@ -170,6 +170,7 @@ impl<J> Queue<J> {
     pub(super) fn goes_out(&mut self, op: &IoOp, bytes: u64, background: bool) -> Place {
         self.in_flight += 1;
         self.background_in_flight += u32::from(background);
+        assert!(self.background_in_flight <= self.in_flight, "they are counted among all");
         let place = self.load.add(op, bytes, self.length);
         self.length += 1;
         place
@@ -183,6 +184,7 @@ impl<J> Queue<J> {
     pub(super) fn ended(&mut self, place: &Place, bytes: u64, background: bool) {
         self.in_flight = self.in_flight.checked_sub(1).expect("it was in flight");
         self.background_in_flight -= u32::from(background);
+        assert!(self.in_flight <= self.length, "commands in flight are accepted");
         self.leave(1);
         self.load.remove(place, bytes);
     }

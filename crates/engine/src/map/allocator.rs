@@ -63,6 +63,7 @@ impl Allocator {
         let limit = (start + wanted as usize).min(length);
         let end = self.free.next_clear(start, limit).unwrap_or(limit);
         let count = end - start;
+        assert!(count > 0 && count <= wanted as usize, "a run of free slots, cut to size");
         if count == 1 {
             self.free.set(start, false);
         } else {
@@ -76,6 +77,7 @@ impl Allocator {
     /// Takes exactly this slot, at recovery.
     pub fn take(&mut self, slot: Slot) {
         let index = (slot - self.first) as usize;
+        assert!(slot >= self.first && index < self.free.len(), "slot {slot} is of another drive");
         assert!(self.free.get(index), "slot {slot} has two owners");
         self.free.set(index, false);
         self.free_count -= 1;
@@ -89,6 +91,7 @@ impl Allocator {
         }
         self.free.set_run(index, run.count as usize, true);
         self.free_count += run.count;
+        assert!(self.free_count <= self.slot_count(), "no more is free than there is");
     }
 
     /// Free slots, counted one by one.

@@ -76,6 +76,7 @@ impl Map {
             batch.updates += records.updates();
             batch.bodies.push(records.take());
         }
+        assert!(batch.bodies.iter().all(|body| !body.is_empty()), "a unit says something");
         batch
     }
 
@@ -310,6 +311,10 @@ impl Map {
             }
         }
         while let Some(slot) = self.displaced.take(block) {
+            assert!(
+                slot != ssd && slot != log,
+                "a slot that the record names is not freed with it"
+            );
             self.mark_slot(slot, false);
             if !self.log_volatile.is_empty() {
                 self.log_volatile.remove(&slot);

@@ -30,6 +30,7 @@ impl Journal {
 
     /// A ring whose live units begin at `tail_offset` and end at `head_offset`.
     pub fn recovered(bytes: u64, tail_offset: u64, head_offset: u64, next_sequence: u64) -> Self {
+        assert!(tail_offset < bytes && head_offset <= bytes, "both lie in the ring");
         let head = if head_offset < tail_offset { head_offset + bytes } else { head_offset };
         Journal { bytes, head, tail: tail_offset, next_sequence }
     }
@@ -65,9 +66,12 @@ impl Journal {
     /// # Panics
     /// If there is no room: callers ask `has_room` first.
     pub fn place(&mut self, length: u64) -> UnitPlace {
+        assert!(length > 0, "a unit has a header");
         let start = self.fit(length).expect("callers ask has_room first");
+        assert!(start >= self.head, "positions only rise");
         self.head = start + length;
         self.next_sequence += 1;
+        assert!(self.used_bytes() <= self.bytes, "no unit lies over one that is needed");
         UnitPlace { offset: start % self.bytes, sequence: self.next_sequence - 1 }
     }
 

@@ -111,6 +111,7 @@ impl MetadataHomes {
 
     /// At a start: the number that the newest superblocks have.
     pub(crate) fn found_generation(&mut self, generation: u64) {
+        assert!(generation >= self.generation, "rounds of superblocks have rising numbers");
         self.generation = generation;
     }
 
@@ -291,6 +292,8 @@ impl MetadataHomes {
         levelling.under_way = true;
         let (device, at) = (levelling.device, levelling.copied_bytes);
         let layout = &io[device].layout;
+        let area_bytes = layout.checksum_pages * 2 * PAGE_BYTES;
+        assert!(at + bytes.len() as u64 <= area_bytes, "pages go into the area of pages");
         let offset_bytes = layout.checksum_offset + at;
         let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
         let length_bytes = bytes.len() as u64;
@@ -378,6 +381,8 @@ impl MetadataHomes {
     pub(crate) fn level_written(&mut self, number: u64, length_bytes: u64, begun: u64) {
         let under_way = self.levelling.as_mut();
         let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
+        assert!(levelling.under_way, "a step of the copying ends once");
+        assert!(length_bytes <= STEP_BYTES, "a checkpoint waits for one step at most");
         levelling.under_way = false;
         levelling.copied_bytes += length_bytes;
         levelling.after_checkpoint = begun;

@@ -294,6 +294,10 @@ impl MetadataReplica {
         if f.home.is_none() || f.behind {
             return;
         }
+        assert!(
+            f.missing.back().is_none_or(|&(last, _)| last < sequence),
+            "units are durable in order"
+        );
         f.missing.push_back((sequence, now));
         f.waiting_bytes += bytes.len() as u64;
         f.waiting.push_back(Waiting { end, offset, sequence, since: now, bytes });
@@ -398,6 +402,10 @@ impl MetadataReplica {
         if bytes.is_empty() {
             return None;
         }
+        assert!(
+            offset + bytes.len() as u64 <= ring_bytes,
+            "units lie in the ring, and none over its end"
+        );
         self.writing = true;
         let offset_bytes = io[device].layout.journal_offset + offset;
         Some(IoOp::WriteMeta { offset_bytes, bytes, fua: false })
@@ -459,6 +467,7 @@ impl MetadataReplica {
         let now = io.now();
         let f = &mut *self;
         if f.home == Some(device) {
+            assert!(f.covers <= f.written, "a flush covers what was handed over");
             f.durable = f.durable.max(f.covers);
             while f.missing.front().is_some_and(|&(sequence, _)| sequence <= f.durable) {
                 f.missing.pop_front();

@@ -231,7 +231,10 @@ impl Migration {
         io: &mut DeviceIo,
     ) {
         self.moves.homes_durable.resize(io.drives().len(), 0);
-        self.moves.homes_durable[usize::from(device.0)] = mark;
+        let known = &mut self.moves.homes_durable[usize::from(device.0)];
+        assert!(*known <= mark, "homes that are durable stay so");
+        assert!(mark <= io[device].home_writes, "a flush covers homes that were written");
+        *known = mark;
         let mut later = VecDeque::new();
         while let Some((number, part)) = self.moves.homed.pop_front() {
             if volumes.objects.home_of(part.logical, io).0 != device || number > mark {

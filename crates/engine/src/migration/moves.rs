@@ -227,6 +227,7 @@ impl Moves {
         io: &mut DeviceIo,
     ) {
         assert!(self.active.is_none(), "one move at a time");
+        assert!(!parts.is_empty(), "a move of nothing");
         for part in &mut parts {
             part.copied = Some(map.watch(part.logical));
         }
@@ -343,6 +344,7 @@ impl Moves {
         io: &mut DeviceIo,
     ) {
         let m = self.active.take().expect("asked by the caller");
+        assert!(m.outstanding == 0, "a move ends when none of its commands is under way");
         // a drain looks at each block that fails by itself, and keeps a pace of its own
         let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
         self.failures = if rests { self.failures + 1 } else { 0 };

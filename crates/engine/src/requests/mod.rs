@@ -102,6 +102,7 @@ impl Requests {
     }
 
     pub(crate) fn hold_back(&mut self, request: Request) {
+        assert!(request.op != Op::Flush, "a FLUSH waits in the commit");
         self.held_back.push_back(request);
     }
 
@@ -123,6 +124,8 @@ impl Requests {
     /// Takes its place behind earlier writes to the same blocks. If there are none, it begins.
     pub(crate) fn take_blocks(&mut self, id: TaskId, io: &mut DeviceIo) {
         let task = &self.tasks[id];
+        assert!(!task.is_answered && task.outstanding == 0, "it has begun nothing yet");
+        assert!(task.request.op != Op::Flush, "a FLUSH has no blocks");
         let (is_write, first, end) = (task.request.op.is_write(), task.first, task.end);
         let blocked_by = match io.breaks(Mutant::Unordered) {
             true => 0,
@@ -149,6 +152,7 @@ impl Requests {
     /// A request under way ends: its blocks are free. Returns it, and who may begin now.
     pub(crate) fn release(&mut self, id: TaskId) -> (Task, Vec<TaskId>) {
         let mut task = self.tasks.remove(id);
+        assert!(task.outstanding == 0, "nothing of it is under way");
         let mut woken = Vec::new();
         if std::mem::take(&mut task.holds) {
             self.ordering.release(id, task.first, task.end, &mut woken);

@@ -277,6 +277,8 @@ impl Requests {
         io: &mut DeviceIo,
     ) {
         let task = &mut self[id];
+        assert!(task.outstanding == 0, "all its commands have ended");
+        assert!(!task.is_answered, "a write is answered once");
         // where its blocks are gone, another drive has no place for it either
         let may_go_elsewhere = task.blocks_gone.is_none();
         if let (true, Err(_), Target::Log(_), false) =

@@ -58,6 +58,7 @@ impl DeferredFree {
         }
         let reuses = io.breaks(Mutant::ReuseUnderRead);
         for run in std::mem::take(&mut self.fresh) {
+            assert!(run.count > 0, "slots were freed");
             let region = *map.slots().region(run.slot);
             let pins = io[region.device].queue.pins_mut();
             let first_block = region.address(run.slot) / BLOCK_BYTES;
@@ -91,6 +92,7 @@ impl DeferredFree {
     /// Nothing durable names these slots any more.
     pub(crate) fn free_after_commit(&mut self, slots: Vec<Slot>, map: &Map) {
         for slot in slots {
+            assert!(!map.slots().is_recorded(slot), "a record that is durable names slot {slot}");
             if let Some(last) = self.fresh.last_mut()
                 && last.slot + last.count == slot
                 && map.slots().region(slot).first != slot

@@ -232,6 +232,7 @@ impl Commit {
 
     /// Who waited for this commit is told how it ended; where it failed, everybody is.
     fn answer(&mut self, status: Result<(), IoError>, requests: &mut Requests) {
+        assert!(self.durable <= self.composed, "what is durable was composed");
         let mut served = std::mem::take(&mut self.served);
         if status.is_err() {
             served.append(&mut self.flush_waiting);

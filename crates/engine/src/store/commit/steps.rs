@@ -27,10 +27,13 @@ impl Store {
         if !self.metadata.is_told() {
             return;
         }
+        assert!(self.commit.stage == Stage::Telling, "only what was written is told");
+        assert!(self.commit.units.is_empty(), "all its units are durable");
         self.commit.suspended = None;
         self.commit.stage = Stage::Idle;
         let batch = std::mem::take(&mut self.commit.batch);
         self.commit.durable = self.commit.composed;
+        assert!(batch.bodies.is_empty(), "they went into its units");
         volumes.object_changes.release_retired(
             self.commit.durable,
             batch.is_partial,
@@ -56,6 +59,8 @@ impl Store {
         migration: &mut Migration,
         io: &mut DeviceIo,
     ) {
+        assert!(self.commit.stage != Stage::Idle, "a commit that is under way ends");
+        assert!(self.commit.outstanding == 0, "none of its commands is under way");
         self.commit.stage = Stage::Idle;
         self.commit.units.clear();
         let batch = std::mem::take(&mut self.commit.batch);
@@ -82,6 +87,8 @@ impl Store {
             self.end_commit(volumes, requests, migration, io);
             return;
         }
+        assert!(self.commit.stage == Stage::Writing, "units are written behind the flushes");
+        assert!(self.commit.unit.is_none(), "one unit at a time: recovery reads them in order");
         let body = self.commit.units.pop_front().expect("asked above");
         let place = self.journal.place(disk_bytes(body.len()) as u64);
         let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
@@ -99,6 +106,7 @@ impl Store {
         migration: &mut Migration,
         io: &mut DeviceIo,
     ) {
+        assert!(self.commit.served.is_empty(), "those of the commit before were answered");
         self.commit.served = std::mem::take(&mut self.commit.flush_waiting);
         self.commit.served.append(&mut self.commit.fua_waiting);
         self.commit.oldest_pending = None;
@@ -124,6 +132,7 @@ impl Store {
         migration: &mut Migration,
         io: &mut DeviceIo,
     ) {
+        assert!(self.commit.stage == Stage::Flushing, "its flushes were under way");
         if io.is_fixed() || self.commit.error.is_some() {
             self.end_commit(volumes, requests, migration, io);
             return;
@@ -143,6 +152,8 @@ impl Store {
         migration: &mut Migration,
         io: &mut DeviceIo,
     ) {
+        assert!(self.commit.stage == Stage::Writing, "a unit was being written");
+        assert!(self.commit.outstanding > 0, "each write of a unit ends once");
         match status {
             // a start believes nothing of a drive that lags
             Ok(()) => self.commit.written |= !self.metadata.contains(device),
@@ -191,6 +202,11 @@ impl Store {
         io: &mut DeviceIo,
     ) {
         assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
+        assert!(
+            matches!(self.commit.stage, Stage::Idle | Stage::Tails),
+            "one commit at a time: what the next one flushes is not the last one's"
+        );
+        assert!(self.commit.batch.freed.is_empty(), "slots of the last batch were handed on");
         let mut records = RecordWriter::default();
         let limits = Limits {
             blocks: blocks_that_fit(&volumes.objects, &self.journal),
@@ -212,6 +228,8 @@ impl Store {
             &mut volumes.objects,
             io,
         );
+        let max = limits.body_bytes;
+        assert!(batch.bodies.iter().all(|body| body.len() <= max), "each body fits a unit");
         self.commit.batch = batch;
         self.commit.composed += 1;
         left.into_iter().for_each(|range| volumes.let_go_of(range, self, requests, policy, io));
@@ -251,6 +269,8 @@ impl Store {
         migration: &mut Migration,
         io: &mut DeviceIo,
     ) {
+        assert!(self.commit.stage == Stage::Flushing, "its flushes were under way");
+        assert!(self.commit.outstanding > 0, "each flush ends once");
         match status {
             Ok(()) => {}
             Err(error) if io.is_fixed() => self.commit.fail(error),
