@@ -281,7 +281,7 @@ impl EngineConfig {
 
     /// The drive that keeps the metadata replica, if it is not a second SSD: the first hard
     /// drive of a set that was formatted with one SSD.
-    pub fn following_device(&self) -> Option<DeviceId> {
+    pub fn metadata_replica_device(&self) -> Option<DeviceId> {
         let one_ssd = self.has_metadata_replica || self.with_role(Role::Ssd).count() == 1;
         let follows = one_ssd && self.placement == Placement::Mapped;
         let first = self.with_role(Role::Hdd).next().filter(|_| follows)?;
@@ -293,7 +293,7 @@ impl EngineConfig {
     pub fn keeps_checksums(&self, device: usize) -> bool {
         device == self.metadata_device()
             || self.devices[device].role == Role::Ssd
-            || self.following_device() == Some(DeviceId(device as u8))
+            || self.metadata_replica_device() == Some(DeviceId(device as u8))
     }
 
     /// Ids of the drives with this role.

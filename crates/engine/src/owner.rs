@@ -201,9 +201,9 @@ pub enum MetadataIo {
     /// A checkpoint's shard or page write, root write, or flush.
     Checkpoint,
     /// Journal units for the second copy of the metadata.
-    FollowUnits,
+    ReplicaUnits,
     /// A shard, page or root for it.
-    Follow,
+    Replica,
     /// A page of home checksums; requests wait for it.
     ChecksumPage(u32),
     /// A part of the area of home checksums, read to be copied to a drive that lags.

@@ -313,18 +313,6 @@ impl Evacuation {
     }
 }
 
-impl MetadataHomes {
-    fn can_change_members(&self, commit: &Commit, io: &DeviceIo) -> Result<(), DrainError> {
-        if io.phase() != Phase::Running || commit.is_broken() {
-            return Err(DrainError::NotNow("is not served"));
-        }
-        if io.is_fixed() || self.is_degraded() {
-            return Err(DrainError::NotNow("is served read-only"));
-        }
-        Ok(())
-    }
-}
-
 impl Evacuation {
     /// The drive that drains serves again; what was moved stays where it is. The caller wakes the engine.
     ///
@@ -393,7 +381,7 @@ impl Migration {
         replicas: &Replicas,
         io: &DeviceIo,
     ) -> Result<u64, DrainError> {
-        store.metadata.can_change_members(&store.commit, io)?;
+        can_change_members(&store.commit, io, &store.metadata)?;
         if let Some(drain) = &self.evacuation.current {
             return Err(DrainError::UnderWay(drain.device));
         }
@@ -474,7 +462,7 @@ impl Migration {
         replicas: &Replicas,
         io: &DeviceIo,
     ) -> Result<(), DrainError> {
-        store.metadata.can_change_members(&store.commit, io)?;
+        can_change_members(&store.commit, io, &store.metadata)?;
         let Some(drain) = self.evacuation.current.as_deref().filter(|drain| drain.device == device)
         else {
             // for what is wrong with it in the first place
@@ -514,4 +502,18 @@ impl Migration {
         self.evacuation.begin_removal(io);
         Ok(())
     }
+}
+
+pub(crate) fn can_change_members(
+    commit: &Commit,
+    io: &DeviceIo,
+    metadata: &MetadataHomes,
+) -> Result<(), DrainError> {
+    if io.phase() != Phase::Running || commit.is_broken() {
+        return Err(DrainError::NotNow("is not served"));
+    }
+    if io.is_fixed() || metadata.is_degraded() {
+        return Err(DrainError::NotNow("is served read-only"));
+    }
+    Ok(())
 }

@@ -26,7 +26,7 @@ impl Evacuation {
         objects: &Objects,
         io: &DeviceIo,
     ) -> Result<u64, DrainError> {
-        if io.config().following_device() == Some(device) {
+        if io.config().metadata_replica_device() == Some(device) {
             let what = "the metadata replica";
             return Err(DrainError::Keeps { device, what });
         }

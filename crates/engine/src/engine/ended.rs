@@ -1,4 +1,4 @@
-//! Whose was a command that has ended, and who is told?
+//! Whose was a command that has ended, and who is told? And the rounds of superblocks, which concern nearly all.
 
 use super::Engine;
 use crate::io::{News, Phase};
@@ -6,6 +6,7 @@ use crate::mirror;
 use crate::owner::{Ended, LogIo, MetadataIo, MigrationIo, Owner, ReadPart, RequestIo, StartIo};
 use crate::port::{Command, IoId, IoOp};
 use crate::replacement;
+use crate::requests::hdd::note_hdd_completion;
 use tandem_block::{BLOCK_BYTES, Duration, IoError};
 
 impl Engine {
@@ -62,7 +63,7 @@ impl Engine {
             }
         }
         if !self.io[flight.device].is_ssd() {
-            self.io.note_hdd_completion(&flight, status, took, &mut self.store.metadata);
+            note_hdd_completion(&flight, status, took, &mut self.store.metadata, &mut self.io);
         } else if status.is_ok() {
             self.policy.steering.note_ssd_completion(&flight, &self.io);
         }

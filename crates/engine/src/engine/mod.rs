@@ -81,27 +81,6 @@ impl Store {
     }
 }
 
-impl DeviceIo {
-    fn logical_blocks(&self, layouts: &[Layout]) -> u64 {
-        let homes: u64 = layouts.iter().map(|l| l.home_blocks).sum();
-        let slots: u64 = layouts.iter().map(|l| l.slot_count).sum();
-        match self.config().placement {
-            Placement::Fixed => {
-                self.config()
-                    .devices
-                    .iter()
-                    .filter(|d| d.role == Role::Ssd)
-                    .map(|d| d.capacity_bytes)
-                    .sum::<u64>()
-                    / BLOCK_BYTES
-            }
-            // without hard drives there are no homes
-            Placement::Mapped if homes == 0 => layout::blocks_without_homes(slots),
-            Placement::Mapped => homes,
-        }
-    }
-}
-
 impl Volumes {
     /// Would the volumes fit an empty pool?
     fn check_volumes(&self, io: &DeviceIo) -> Result<(), ConfigError> {
@@ -148,7 +127,7 @@ impl Store {
                 next += count;
             }
         }
-        let blocks = io.logical_blocks(layouts);
+        let blocks = logical_blocks(layouts, io);
         let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
         for (id, layout) in layouts.iter().enumerate() {
             let bcw = self.controller_of(DeviceId(id as u8), policy, io);
@@ -168,7 +147,7 @@ impl Store {
             io,
         );
         self.checkpoint.begin_life(self.map.shard_count());
-        let metadata_replica = io.config().following_device();
+        let metadata_replica = io.config().metadata_replica_device();
         self.metadata_replica.begin_life(metadata_replica, self.map.shard_count());
         io.stats_mut().devices = vec![Default::default(); io.drives().len()];
         io.stats_mut().queue_length_max = vec![0; io.drives().len()];
@@ -323,4 +302,23 @@ fn devices_of(config: &EngineConfig, layouts: &[Layout]) -> Vec<Device> {
 
 fn names(names: impl Iterator<Item = &'static str>) -> String {
     names.collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn logical_blocks(layouts: &[Layout], io: &DeviceIo) -> u64 {
+    let homes: u64 = layouts.iter().map(|l| l.home_blocks).sum();
+    let slots: u64 = layouts.iter().map(|l| l.slot_count).sum();
+    match io.config().placement {
+        Placement::Fixed => {
+            io.config()
+                .devices
+                .iter()
+                .filter(|d| d.role == Role::Ssd)
+                .map(|d| d.capacity_bytes)
+                .sum::<u64>()
+                / BLOCK_BYTES
+        }
+        // without hard drives there are no homes
+        Placement::Mapped if homes == 0 => layout::blocks_without_homes(slots),
+        Placement::Mapped => homes,
+    }
 }

@@ -69,7 +69,7 @@ impl Engine {
                 start.on_start(store, volumes, policy, replicas, io);
             }
             Event::Start => replicas.pairs.start_mirrors(io),
-            Event::Shutdown => io.on_shutdown(start),
+            Event::Shutdown => start.shut_down(io),
         }
     }
 
@@ -269,7 +269,7 @@ impl Engine {
             if ended {
                 self.run_requests();
             }
-            if !self.io.take_redirected() && !ended {
+            if !self.io.take_passed_on() && !ended {
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! What is there to see of an engine from outside?
+//! The engine from outside: what there is to see, and what an operator may change while it serves.
 
 use crate::activity::Activity;
 use crate::config::{DriveBudget, SuccessorConfig};

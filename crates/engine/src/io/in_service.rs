@@ -117,3 +117,10 @@ impl DeviceIo {
         takes.then_some(other)
     }
 }
+
+impl DeviceIo {
+    /// Commands that were abandoned, and that their drives have not answered since.
+    pub(crate) fn abandoned_commands(&self) -> usize {
+        self.deadlines().abandoned()
+    }
+}

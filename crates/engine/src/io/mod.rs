@@ -72,7 +72,7 @@ pub(crate) struct DeviceIo {
     /// Writes wait for space.
     waits_for_space: bool,
     /// A write has gone from the queue of a full SSD into that of another one, which may have been asked before.
-    redirected: bool,
+    passed_on: bool,
     /// Nothing can make space for writes that wait: they fail, with this error.
     no_space: Option<IoError>,
     /// What has become of drives and of their commands, and whom it concerns does not know yet.
@@ -104,7 +104,7 @@ impl DeviceIo {
             padding_buffer: None,
             wake_at: Instant::NEVER,
             waits_for_space: false,
-            redirected: false,
+            passed_on: false,
             news: VecDeque::new(),
             no_space: None,
             withheld: [None; 2],
@@ -123,7 +123,7 @@ impl DeviceIo {
         self.now
     }
 
-    /// An event comes at `now`: what the event loop shall do is appended to `commands`. Until `hand_over`.
+    /// An event comes at `now`: what the event loop shall do is appended to `commands`. Until `end_event`.
     pub(crate) fn begin_event(&mut self, now: Instant, commands: &mut Vec<Command>) {
         assert!(now >= self.now, "time never goes back: {now:?} after {:?}", self.now);
         self.now = now;
@@ -272,14 +272,14 @@ impl DeviceIo {
     }
 
     /// A write has gone into the queue of an SSD that has room.
-    pub(crate) fn note_redirected(&mut self) {
-        self.stats.redirected_for_room += 1;
-        self.redirected = true;
+    pub(crate) fn note_passed_on(&mut self) {
+        self.stats.passed_on_for_room += 1;
+        self.passed_on = true;
     }
 
     /// Has one done so since this was asked?
-    pub(crate) fn take_redirected(&mut self) -> bool {
-        std::mem::take(&mut self.redirected)
+    pub(crate) fn take_passed_on(&mut self) -> bool {
+        std::mem::take(&mut self.passed_on)
     }
 
     /// Space was made, or may have been: writes that wait are tried again.

@@ -1,4 +1,4 @@
-//! Taking drives out of service: what becomes of one that failed a write, or a flush?
+//! A drive that failed a write, or a flush, is taken out of service here.
 //!
 //! Such a drive is read only from then on, and its copy of the metadata lags. Both are true at once. Everybody
 //! else is told between two steps. The last home of the metadata stays in service: nobody can stand in for it,

@@ -10,6 +10,7 @@
 //! ```
 
 mod faults;
+mod rounds;
 
 pub(crate) use faults::PROBE_AFTER;
 
@@ -251,7 +252,7 @@ impl MetadataHomes {
     /// A hard drive without metadata of its own is level as soon as it works.
     pub(crate) fn note_hdd_level(&mut self, device: DeviceId, io: &DeviceIo) {
         let keeps = self.metadata_homes(io).contains(&device)
-            || io.config().following_device() == Some(device);
+            || io.config().metadata_replica_device() == Some(device);
         if !keeps && !io[device].is_faulted() {
             self.drives.remove(device);
         }

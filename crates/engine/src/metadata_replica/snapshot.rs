@@ -1,6 +1,6 @@
-//! What steps does a snapshot of the metadata on the hard drive that follows take?
+//! A snapshot of the metadata for the replica on a hard drive: which steps does it take?
 //!
-//! Source: design decision 7; `follow` has the journal units between two snapshots. A snapshot goes
+//! Source: design decision 7; the folder's `mod.rs` has the journal units between two snapshots. A snapshot goes
 //! with a checkpoint of the SSD, from the same marks, and in the background:
 //!
 //! ```text
@@ -236,7 +236,12 @@ impl MetadataReplica {
 
     fn enqueue(&mut self, home: DeviceId, op: IoOp, io: &mut DeviceIo) {
         self.outstanding += 1;
-        io.enqueue(home, Class::Background, Job::Io(op, Owner::Metadata(MetadataIo::Follow)), None);
+        io.enqueue(
+            home,
+            Class::Background,
+            Job::Io(op, Owner::Metadata(MetadataIo::Replica)),
+            None,
+        );
     }
 
     /// A snapshot without its units is none: what it has written is due again.

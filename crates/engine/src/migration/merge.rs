@@ -1,4 +1,4 @@
-//! How do a block and the fragments over it become one whole again?
+//! Moves of one block: a merge of a block and the fragments over it, and a promotion from a log to an SSD.
 //!
 //! Source: design decision 9. The block is read like a user would read it, and written to one SSD slot;
 //! the merge counts only if nothing has changed meanwhile. Without an SSD it goes to a log, with FUA, from
@@ -86,28 +86,6 @@ impl Moves {
         let id = requests.insert(Task::new(request, block, block + 1));
         requests.lead_to(Next::Read(id));
         true
-    }
-}
-
-impl MetadataHomes {
-    fn release_merged(
-        &mut self,
-        target: Run,
-        status: Result<(), IoError>,
-        map: &mut Map,
-        io: &mut DeviceIo,
-    ) {
-        let region = map.slots().region(target.slot);
-        let (device, is_log) = (region.device, region.is_log);
-        if !is_log {
-            map.release_unused(target);
-            return;
-        }
-        let log = io[device].log.as_mut().expect("a log slot");
-        log.release(target.slot);
-        if let Err(error) = status {
-            self.fault(device, error, io);
-        }
     }
 }
 
@@ -231,7 +209,7 @@ impl Migration {
             self.copies.restoring_done(true, io);
         } else {
             self.moves.active.as_mut().expect("asked above").failed |= status.is_err();
-            store.metadata.release_merged(target, status, &mut store.map, io);
+            release_merged(target, status, &mut store.map, io, &mut store.metadata);
             io.stats_mut().moves_dropped += 1;
         }
         self.moves.end_move(
@@ -241,5 +219,25 @@ impl Migration {
             &mut self.evacuation,
             io,
         );
+    }
+}
+
+pub(crate) fn release_merged(
+    target: Run,
+    status: Result<(), IoError>,
+    map: &mut Map,
+    io: &mut DeviceIo,
+    metadata: &mut MetadataHomes,
+) {
+    let region = map.slots().region(target.slot);
+    let (device, is_log) = (region.device, region.is_log);
+    if !is_log {
+        map.release_unused(target);
+        return;
+    }
+    let log = io[device].log.as_mut().expect("a log slot");
+    log.release(target.slot);
+    if let Err(error) = status {
+        metadata.fault(device, error, io);
     }
 }

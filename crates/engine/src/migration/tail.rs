@@ -23,6 +23,8 @@ use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::store::commit::Commit;
 use crate::store::reuse::DeferredFree;
+use crate::store::service::leave_failed_log;
+use crate::store::service::leave_tail;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
@@ -299,25 +301,6 @@ impl Tiers {
     }
 }
 
-impl DeviceIo {
-    fn settle_item(&mut self, item: &TailItem, map: &mut Map, read_back: &mut ReadBack) {
-        for i in 0..item.run.count {
-            let (block, slot) = (item.logical + i, item.run.slot + i);
-            let is_latest = holds(map, self, slot, item.write);
-            map.note_log_durable(slot, item.write);
-            let entry = map.entry(block);
-            if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
-                // the tail copy has done its duty: the log place alone is enough
-                map.drop_place(block, entry.ssd);
-                map.touch(Touch { logical: block, count: 1 }, NONE, true);
-            }
-        }
-        read_back.left_tail(item.run.slot, item.payload);
-        read_back.release_read_back(self);
-        self.let_buffer_go(item.payload);
-    }
-}
-
 impl TailCopies {
     /// What a stop can still do for the tail of a hard drive that failed. False: nothing; what it holds may be
     /// lost, and the pool does not stop as if nothing were.
@@ -356,7 +339,7 @@ impl TailCopies {
                 && (map.add_copy(block, log, ssd) || map.move_fragment(block, log, ssd));
             if taken {
                 map.touch(Touch { logical: block, count: 1 }, ssd, false);
-                io.leave_failed_log(block, log, map);
+                leave_failed_log(block, log, map, io);
             } else {
                 map.release_unused(Run { slot: ssd, count: 1 });
             }
@@ -442,7 +425,7 @@ impl Migration {
                 store.commit.tails_failed(error);
                 store.commit.break_off(error);
             } else {
-                io.leave_tail(device, &mut store.map);
+                leave_tail(device, &mut store.map, io);
             }
             return;
         }
@@ -459,9 +442,31 @@ impl Migration {
             durable.push(item);
         }
         for item in durable {
-            io.settle_item(&item, &mut store.map, &mut self.read_back);
+            settle_item(&item, &mut store.map, &mut self.read_back, io);
         }
         store.commit.note_pending(now);
         self.homes_durable(device, flush.home_mark, store, volumes, policy, io);
     }
+}
+
+pub(crate) fn settle_item(
+    item: &TailItem,
+    map: &mut Map,
+    read_back: &mut ReadBack,
+    io: &mut DeviceIo,
+) {
+    for i in 0..item.run.count {
+        let (block, slot) = (item.logical + i, item.run.slot + i);
+        let is_latest = holds(map, io, slot, item.write);
+        map.note_log_durable(slot, item.write);
+        let entry = map.entry(block);
+        if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
+            // the tail copy has done its duty: the log place alone is enough
+            map.drop_place(block, entry.ssd);
+            map.touch(Touch { logical: block, count: 1 }, NONE, true);
+        }
+    }
+    read_back.left_tail(item.run.slot, item.payload);
+    read_back.release_read_back(io);
+    io.let_buffer_go(item.payload);
 }

@@ -36,13 +36,6 @@ impl Device {
     }
 }
 
-impl DeviceIo {
-    fn queues(&mut self, device: DeviceId, lane: usize) -> &mut Streams {
-        let d = &mut self[device];
-        &mut d.streams.as_mut().expect("streams are told apart here").lane(lane).queues
-    }
-}
-
 impl Requests {
     /// A command is done: what do its kind cost?
     pub(crate) fn observe_cost(
@@ -209,7 +202,7 @@ impl Policy {
             return true;
         }
         // writes wait for space; reads and background work must not wait with them
-        if let Some(read) = io.queues(device, lane).take_only(now, true) {
+        if let Some(read) = queues(device, lane, io).take_only(now, true) {
             return self.issue_taken(
                 (device, lane),
                 (read, Candidate::Due),
@@ -224,7 +217,7 @@ impl Policy {
             background_in_flight: view.background_in_flight,
             ..StreamsView::default()
         });
-        let queues = io.queues(device, lane);
+        let queues = queues(device, lane, io);
         match (has_room, queues.take_any_background()) {
             (Some(_), Some(work)) => self.issue_taken(
                 (device, lane),
@@ -257,4 +250,9 @@ impl Policy {
         let lanes = d.streams.as_ref().map_or(0, |lanes| lanes.count());
         (0..lanes).any(|lane| self.dispatch_lane(device, lane, store, requests, migration, io))
     }
+}
+
+pub(crate) fn queues(device: DeviceId, lane: usize, io: &mut DeviceIo) -> &mut Streams {
+    let d = &mut io[device];
+    &mut d.streams.as_mut().expect("streams are told apart here").lane(lane).queues
 }

@@ -1,4 +1,4 @@
-//! Is this request sound, and must it wait for another?
+//! The first and the last steps of a request: is it sound, must it wait, and what follows its answer?
 
 use crate::io::{DeviceIo, Phase};
 use crate::map::objects::Objects;
@@ -22,55 +22,6 @@ pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
 fn waits_for_a_clone(request: &Request, requests: &Requests, sharing: &Sharing) -> bool {
     let waits = || sharing.is_frozen(request) || requests.holds_back(request);
     request.op != Op::Flush && waits()
-}
-
-impl MetadataHomes {
-    /// The logical blocks that a sound request touches. `None`: those of a thin object.
-    fn admit(
-        &self,
-        request: &Request,
-        objects: &mut Objects,
-        io: &DeviceIo,
-    ) -> Result<Option<(Logical, Logical)>, IoError> {
-        if io.phase() != Phase::Running {
-            return Err(IoError::Stopping);
-        }
-        let found = objects.locate(request.object)?;
-        if request.op.is_write() && self.is_degraded() {
-            return Err(IoError::ReadOnly);
-        }
-        if request.op.is_write() && found.is_snapshot {
-            return Err(IoError::Snapshot);
-        }
-        if request.op == Op::Flush {
-            return Ok(Some((0, 0)));
-        }
-        let (offset, length) = (request.offset_bytes, request.length_bytes);
-        let limit = if request.op.is_write() && request.op != Op::Write {
-            // zeroing moves no bytes, so NBD bounds it by 32 bits only
-            u64::from(u32::MAX)
-        } else {
-            REQUEST_BYTES_MAX
-        };
-        if length == 0
-            || length > limit
-            || !offset.is_multiple_of(SECTOR_BYTES)
-            || !length.is_multiple_of(SECTOR_BYTES)
-        {
-            return Err(IoError::Misaligned);
-        }
-        let end = offset.checked_add(length).ok_or(IoError::OutOfRange)?;
-        if found.is_thin {
-            // its size is to the byte
-            let whole_bytes = found.size_bytes.next_multiple_of(BLOCK_BYTES);
-            return if end > whole_bytes { Err(IoError::OutOfRange) } else { Ok(None) };
-        }
-        if end > found.size_bytes {
-            return Err(IoError::OutOfRange);
-        }
-        let block = |bytes: u64| found.first + (bytes / BLOCK_BYTES) as Logical;
-        Ok(Some((block(offset), found.first + end.div_ceil(BLOCK_BYTES) as Logical)))
-    }
 }
 
 impl Requests {
@@ -157,7 +108,7 @@ impl Requests {
     ) {
         io.note_request();
         policy.steering.note_arrival(request, io);
-        match store.metadata.admit(request, &mut volumes.objects, io) {
+        match check_request(request, &mut volumes.objects, io, &store.metadata) {
             Ok(_) if waits_for_a_clone(request, self, &volumes.sharing) => self.hold_back(*request),
             Ok(Some((first, end))) => {
                 self.enter(Task::new(*request, first, end), store, policy, io)
@@ -222,4 +173,51 @@ impl Requests {
         }
         self.wake(woken);
     }
+}
+
+/// The logical blocks that a sound request touches. `None`: those of a thin object.
+pub(crate) fn check_request(
+    request: &Request,
+    objects: &mut Objects,
+    io: &DeviceIo,
+    metadata: &MetadataHomes,
+) -> Result<Option<(Logical, Logical)>, IoError> {
+    if io.phase() != Phase::Running {
+        return Err(IoError::Stopping);
+    }
+    let found = objects.locate(request.object)?;
+    if request.op.is_write() && metadata.is_degraded() {
+        return Err(IoError::ReadOnly);
+    }
+    if request.op.is_write() && found.is_snapshot {
+        return Err(IoError::Snapshot);
+    }
+    if request.op == Op::Flush {
+        return Ok(Some((0, 0)));
+    }
+    let (offset, length) = (request.offset_bytes, request.length_bytes);
+    let limit = if request.op.is_write() && request.op != Op::Write {
+        // zeroing moves no bytes, so NBD bounds it by 32 bits only
+        u64::from(u32::MAX)
+    } else {
+        REQUEST_BYTES_MAX
+    };
+    if length == 0
+        || length > limit
+        || !offset.is_multiple_of(SECTOR_BYTES)
+        || !length.is_multiple_of(SECTOR_BYTES)
+    {
+        return Err(IoError::Misaligned);
+    }
+    let end = offset.checked_add(length).ok_or(IoError::OutOfRange)?;
+    if found.is_thin {
+        // its size is to the byte
+        let whole_bytes = found.size_bytes.next_multiple_of(BLOCK_BYTES);
+        return if end > whole_bytes { Err(IoError::OutOfRange) } else { Ok(None) };
+    }
+    if end > found.size_bytes {
+        return Err(IoError::OutOfRange);
+    }
+    let block = |bytes: u64| found.first + (bytes / BLOCK_BYTES) as Logical;
+    Ok(Some((block(offset), found.first + end.div_ceil(BLOCK_BYTES) as Logical)))
 }

@@ -44,7 +44,7 @@ impl Requests {
 
 impl Requests {
     /// A job that has left the queue of an SSD goes into that of another one.
-    fn redirect(&self, from: DeviceId, to: DeviceId, waiting: Waiting, io: &mut DeviceIo) {
+    fn pass_on(&self, from: DeviceId, to: DeviceId, waiting: Waiting, io: &mut DeviceIo) {
         let (Job::Write { task, .. } | Job::Edge { task, .. }) = &waiting.job else {
             unreachable!("only writes of users look for room")
         };
@@ -53,7 +53,7 @@ impl Requests {
         d.queue.leave(1);
         d.queue.pins_mut().unpin(waiting.pin);
         io.enqueue(to, Class::Write, waiting.job, whose);
-        io.note_redirected();
+        io.note_passed_on();
     }
 }
 
@@ -169,10 +169,10 @@ impl Requests {
         };
         if !issued {
             if let Some(other) = self.ssd_with_room(device, &waiting.job, &store.map, io) {
-                self.redirect(device, other, waiting, io);
+                self.pass_on(device, other, waiting, io);
                 return Ok(());
             }
-            self.starve(&waiting.job, io);
+            self.wait_for_space(&waiting.job, io);
             return Err(waiting);
         }
         if let Job::Io(op, owner) = waiting.job {

@@ -1,4 +1,4 @@
-//! What does an idle hard drive do next?
+//! What does a hard drive do next?
 //!
 //! Users' reads come first; then what its controller says about users' log writes, padding and flushes;
 //! background moves have it when nobody redirects to it, or when space is urgent (B4). What is read for
@@ -97,76 +97,6 @@ impl Steering {
     }
 }
 
-impl DeviceIo {
-    /// Writes padding at the head of the log. Nothing owns its slots, and nobody ever reads them.
-    fn pad(
-        &mut self,
-        device: DeviceId,
-        bytes: u64,
-        map: &Map,
-        read_back: &mut ReadBack,
-        promotions: &mut Promotions,
-    ) -> bool {
-        let stop = self.config().log_stop_percent;
-        let d = &self[device];
-        let log = d.log.as_ref().expect("controllers belong to logs");
-        let full = log.used_percent() >= stop;
-        let blocks = (bytes / BLOCK_BYTES) as u32;
-        let run = if full {
-            None
-        } else {
-            read_back.append_to_log(device, blocks, false, self, promotions)
-        };
-        let d = &mut self[device];
-        let Some(run) = run else {
-            d.ask_at = Instant::NEVER;
-            return false;
-        };
-        let length_bytes = u64::from(run.count) * BLOCK_BYTES;
-        d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
-        let offset_bytes = map.slots().region(run.slot).address(run.slot);
-        assert!(length_bytes <= SLOW_PADDING_BYTES);
-        let from = self.padding_buffer();
-        let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
-        self.submit(device, op, Owner::Log(LogIo::Padding));
-        false
-    }
-}
-
-impl DeviceIo {
-    /// A command of a hard drive ended: its controller learns from it.
-    pub(crate) fn note_hdd_completion(
-        &mut self,
-        flight: &Flight<Owner>,
-        status: Result<(), IoError>,
-        took: Option<Duration>,
-        metadata: &mut MetadataHomes,
-    ) {
-        let now = self.now();
-        let device = &mut self[flight.device];
-        let ended = took.map_or(now, |took| now.min(flight.issued + took));
-        // a write in two pieces: the second waits for the first, which says nothing of the buffer
-        let before = std::mem::replace(&mut device.last_end, ended);
-        let latency = ended.since(flight.issued.max(before));
-        let Some(bcw) = &mut device.bcw else { return };
-        match &flight.owner {
-            Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) if status.is_ok() => {
-                bcw.completed(now, flight.bytes, latency, false);
-            }
-            Owner::Log(LogIo::Padding) if status.is_ok() => {
-                bcw.completed(now, flight.bytes, latency, true);
-            }
-            Owner::Log(LogIo::Flush)
-            | Owner::Request(RequestIo::Write { .. })
-            | Owner::Log(LogIo::Padding) => {}
-            _ => bcw.undisturbed(now),
-        }
-        if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &flight.owner) {
-            metadata.fault(flight.device, error, self);
-        }
-    }
-}
-
 impl MetadataReplica {
     /// When a controller wants to be asked next.
     pub(crate) fn controllers_due(&self, io: &DeviceIo) -> Instant {
@@ -195,7 +125,7 @@ impl MetadataReplica {
 }
 
 impl Policy {
-    /// Writes units of the journal that the metadata's metadata replica still lacks. False: there are none.
+    /// Writes units of the journal that the metadata replica still lacks. False: there are none.
     fn write_followed_units(
         &mut self,
         device: DeviceId,
@@ -209,13 +139,13 @@ impl Policy {
         let units = store.metadata_replica.take_units(device, users, &store.journal, io);
         let Some(units) = units else { return false };
         self.steering.disturb(device, false, requests, &self.tiers, io);
-        io.submit(device, units, Owner::Metadata(MetadataIo::FollowUnits));
+        io.submit(device, units, Owner::Metadata(MetadataIo::ReplicaUnits));
         true
     }
 }
 
 impl Policy {
-    /// Flushes the drive, after what the metadata's metadata replica on it still lacks.
+    /// Flushes the drive, after what the metadata replica on it still lacks.
     pub(super) fn settle_hdd(
         &mut self,
         device: DeviceId,
@@ -250,12 +180,13 @@ impl Policy {
         io: &mut DeviceIo,
     ) -> bool {
         match action {
-            Action::Pad(bytes) => io.pad(
+            Action::Pad(bytes) => pad_log(
                 device,
                 bytes,
                 &store.map,
                 &mut migration.read_back,
                 &mut migration.promotions,
+                io,
             ),
             Action::Flush => {
                 self.settle_hdd(device, store, requests, io);
@@ -459,5 +390,68 @@ impl Policy {
             _ => None,
         };
         Some(over_break.unwrap_or(action))
+    }
+}
+
+/// Writes padding at the head of the log. Nothing owns its slots, and nobody ever reads them.
+pub(crate) fn pad_log(
+    device: DeviceId,
+    bytes: u64,
+    map: &Map,
+    read_back: &mut ReadBack,
+    promotions: &mut Promotions,
+    io: &mut DeviceIo,
+) -> bool {
+    let stop = io.config().log_stop_percent;
+    let d = &io[device];
+    let log = d.log.as_ref().expect("controllers belong to logs");
+    let full = log.used_percent() >= stop;
+    let blocks = (bytes / BLOCK_BYTES) as u32;
+    let run =
+        if full { None } else { read_back.append_to_log(device, blocks, false, io, promotions) };
+    let d = &mut io[device];
+    let Some(run) = run else {
+        d.ask_at = Instant::NEVER;
+        return false;
+    };
+    let length_bytes = u64::from(run.count) * BLOCK_BYTES;
+    d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
+    let offset_bytes = map.slots().region(run.slot).address(run.slot);
+    assert!(length_bytes <= SLOW_PADDING_BYTES);
+    let from = io.padding_buffer();
+    let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
+    io.submit(device, op, Owner::Log(LogIo::Padding));
+    false
+}
+
+/// A command of a hard drive ended: its controller learns from it.
+pub(crate) fn note_hdd_completion(
+    flight: &Flight<Owner>,
+    status: Result<(), IoError>,
+    took: Option<Duration>,
+    metadata: &mut MetadataHomes,
+    io: &mut DeviceIo,
+) {
+    let now = io.now();
+    let device = &mut io[flight.device];
+    let ended = took.map_or(now, |took| now.min(flight.issued + took));
+    // a write in two pieces: the second waits for the first, which says nothing of the buffer
+    let before = std::mem::replace(&mut device.last_end, ended);
+    let latency = ended.since(flight.issued.max(before));
+    let Some(bcw) = &mut device.bcw else { return };
+    match &flight.owner {
+        Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) if status.is_ok() => {
+            bcw.completed(now, flight.bytes, latency, false);
+        }
+        Owner::Log(LogIo::Padding) if status.is_ok() => {
+            bcw.completed(now, flight.bytes, latency, true);
+        }
+        Owner::Log(LogIo::Flush)
+        | Owner::Request(RequestIo::Write { .. })
+        | Owner::Log(LogIo::Padding) => {}
+        _ => bcw.undisturbed(now),
+    }
+    if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &flight.owner) {
+        metadata.fault(flight.device, error, io);
     }
 }

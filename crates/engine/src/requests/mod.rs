@@ -257,7 +257,7 @@ fn say_done(task: &Task, payload: PayloadId, skip_bytes: u64, io: &mut DeviceIo)
     };
     let served_from = match (request.op, task.target) {
         (Op::Write, Target::Log(_)) => ServedFrom::HddLog,
-        (Op::Write, Target::Ssd) => ServedFrom::Ssd,
+        (Op::Write, Target::Ssd | Target::ThisSsd(_)) => ServedFrom::Ssd,
         _ => task.served_from,
     };
     io.send(Command::Complete(Done {

@@ -1,4 +1,4 @@
-//! What becomes of a write, or a zeroing, that begins or ends within a block?
+//! The edges of a zeroing that begins or ends within a block.
 //!
 //! Source: design decision 9: a write never waits for a hard drive's read. Its buffer is laid out in
 //! whole blocks; the base is read and merged if it lies on an SSD, otherwise the part is kept as a

@@ -235,7 +235,7 @@ impl Requests {
         }
     }
 
-    pub(crate) fn starve(&mut self, job: &Job, io: &mut DeviceIo) {
+    pub(crate) fn wait_for_space(&mut self, job: &Job, io: &mut DeviceIo) {
         io.note_wait_for_space();
         if let Job::Write { task, .. } = job {
             let now = io.now();

@@ -4,24 +4,20 @@
 //! then the superblocks. Volumes that an older pool does not have yet are made when it is served.
 
 use crate::StartError;
-use crate::drain::Evacuation;
 use crate::format::shard::Root;
-use crate::format::superblock::{Member, Superblock};
 use crate::io::{DeviceIo, News, Phase};
 use crate::map::bits::Bits;
 use crate::map::objects::{Objects, Undo};
-use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::mirror::Pairs;
 use crate::owner::{Owner, StartIo};
 use crate::policy::Policy;
 use crate::port::{Command, IoOp};
-use crate::replacement::Replacement;
 use crate::replicas::Replicas;
 use crate::start::{Stage, Start};
 use crate::store::Store;
 use crate::volumes::Volumes;
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+use tandem_block::{BLOCK_BYTES, IoError};
 
 impl Start {
     /// Are the volumes of the configuration those of the pool? New ones are made.
@@ -47,42 +43,6 @@ impl Start {
             let _left_behind = objects.note(&Undo::Made(volume.object));
         }
         Ok(())
-    }
-}
-
-impl MetadataHomes {
-    /// What a drive's superblock says now.
-    pub(crate) fn superblock(
-        &self,
-        device: DeviceId,
-        clean: bool,
-        objects: &Objects,
-        replacement: &Replacement,
-        evacuation: &Evacuation,
-        io: &DeviceIo,
-    ) -> Superblock {
-        Superblock {
-            generation: self.generation(),
-            pool: io.config().pool,
-            name: io.config().name.clone(),
-            index: device.0,
-            clean,
-            layout: io[device].layout,
-            successor: replacement.named(),
-            members: io
-                .drives()
-                .iter()
-                .map(|d| Member {
-                    uuid: d.config.uuid,
-                    role: d.config.role,
-                    capacity_bytes: d.config.capacity_bytes,
-                })
-                .collect(),
-            standings: io.drives().iter().map(|d| replacement.standing_of(d)).collect(),
-            has_moved_homes: evacuation.has_moved_homes(objects, io),
-            has_metadata_replica: io.config().has_metadata_replica,
-            lagging: self.mask(),
-        }
     }
 }
 

@@ -83,7 +83,7 @@ impl Start {
     fn confirm_degraded(&self, metadata: &MetadataHomes, io: &DeviceIo) -> Result<(), StartError> {
         let Some(home) = metadata.degraded() else { return Ok(()) };
         let leads = io.ssds().is_empty() || io[home].is_ssd();
-        let follows = io.config().following_device() == Some(home);
+        let follows = io.config().metadata_replica_device() == Some(home);
         if leads || follows { Ok(()) } else { Err(StartError::NoMetadata) }
     }
 

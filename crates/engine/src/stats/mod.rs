@@ -208,7 +208,7 @@ pub struct EngineStats {
     /// Writes that were refused since nothing could make room for them.
     pub refused_without_room: u64,
     /// Writes that found their SSD full and went to another one.
-    pub redirected_for_room: u64,
+    pub passed_on_for_room: u64,
     /// Times that a drive left a command without an answer for too long.
     pub silent_drives: u64,
     /// Answers of drives that came after nobody waited for them any more.

@@ -1,7 +1,6 @@
-//! The engine's part in checkpoints and pages of home checksums: it brings together whom they need.
+//! Work on the metadata in the background: checkpoints, pages of home checksums, drives that lag, the replica.
 
 use crate::checkpoint::{Checkpoint, PageRead, PageReads, Parts};
-use crate::drain::Evacuation;
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::batches::Batches;
@@ -12,12 +11,10 @@ use crate::metadata::MetadataHomes;
 use crate::metadata_replica::{CheckpointState, MetadataReplica, Source};
 use crate::migration::Migration;
 use crate::owner::{Ended, MetadataIo};
-use crate::replacement::Replacement;
 use crate::replicas::Replicas;
 use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
 use crate::store::Store;
-use crate::store::commit::Commit;
 use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
@@ -69,41 +66,6 @@ impl Checkpoint {
         let is_level = metadata_replica.is_level(self.has_failed(), journal);
         if metadata.contains(home) && is_level {
             metadata.note_level(home);
-        }
-    }
-}
-
-impl MetadataHomes {
-    /// Begins a round of superblocks that say who lags.
-    fn tell_of_lagging(
-        &mut self,
-        replacement: &Replacement,
-        evacuation: &Evacuation,
-        io: &mut DeviceIo,
-    ) {
-        let others = replacement.round_is_replacements(io) || evacuation.round_is_drains(io);
-        let serves = io.is_serving() && !self.is_degraded() && !io.is_fixed();
-        if serves && !others && self.may_tell(io.now()) {
-            self.tell();
-            self.ask_for_superblocks(false, io);
-        }
-    }
-}
-
-impl MetadataHomes {
-    /// A drive did not take its superblock.
-    pub(crate) fn superblock_refused(
-        &mut self,
-        device: DeviceId,
-        error: IoError,
-        io: &mut DeviceIo,
-    ) {
-        if !io.is_serving() {
-            return; // the one that it has still says "not clean", which is true
-        }
-        self.fault(device, error, io);
-        if !io[device].is_faulted() {
-            self.superblock_failed(error);
         }
     }
 }
@@ -161,20 +123,6 @@ impl Checkpoint {
             && self.may_begin(batches, io.now())
             && self.is_checkpoint_wanted(checksums, journal, metadata_replica, metadata, io)
             && !metadata.is_copying()
-    }
-}
-
-impl MetadataHomes {
-    /// A round of superblocks has ended, one of these or another one.
-    pub(crate) fn told_of_lagging(
-        &mut self,
-        requests: &mut Requests,
-        commit: &mut Commit,
-        io: &DeviceIo,
-    ) {
-        if let Err(error) = self.told(io.now()) {
-            commit.telling_failed(error, requests, io);
-        }
     }
 }
 
@@ -424,11 +372,11 @@ impl Store {
             MetadataIo::Checkpoint => {
                 self.checkpoint.checkpoint_step_done(device, status, &mut self.metadata, io)
             }
-            MetadataIo::FollowUnits => {
+            MetadataIo::ReplicaUnits => {
                 self.metadata_replica.units_written(device);
                 self.metadata.fault_if(device, status, io);
             }
-            MetadataIo::Follow => {
+            MetadataIo::Replica => {
                 if self.metadata_replica.step_done(device) {
                     self.metadata.fault_if(device, status, io);
                 }

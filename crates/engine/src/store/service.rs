@@ -1,7 +1,7 @@
-//! Taking drives out of service: what does the error of a drive mean for everybody else?
+//! What a drive that is out of service means for everybody else, and writes that wait for room in vain.
 //!
 //! Rule: one place knows who is affected when a drive fails a write or a flush. Such a drive is read only
-//! from then on: its free space does not count, its copy of the metadata lags (`lagging`), writes that wait
+//! from then on: its free space does not count, its copy of the metadata lags (`metadata`), writes that wait
 //! for it go elsewhere or fail by name, and what lies there is still read. The last home of the metadata
 //! stays in service: nobody can stand in for it, and its commands are tried again (`commit`).
 
@@ -88,25 +88,6 @@ fn close_failed_ssd(
     }
 }
 
-impl DeviceIo {
-    /// A log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
-    pub(crate) fn leave_failed_log(&self, block: Logical, log: Slot, map: &mut Map) {
-        let device = map.slots().region(log).device;
-        let is_copied = map.state(block) & (LOG | SSD) == LOG | SSD;
-        if is_copied && self[device].is_faulted() {
-            map.drop_place(block, log);
-            map.touch(Touch { logical: block, count: 1 }, NONE, true);
-        }
-    }
-}
-
-impl DeviceIo {
-    /// Commands that were abandoned, and that their drives have not answered since.
-    pub(crate) fn abandoned_commands(&self) -> usize {
-        self.deadlines().abandoned()
-    }
-}
-
 impl TailCopies {
     fn probe(
         &self,
@@ -160,22 +141,6 @@ impl TailCopies {
             d.may_heal_soon() && (is_busy || self.may_probe(d))
         });
         under_way || follows || moves || heals
-    }
-}
-
-impl DeviceIo {
-    /// A flush of a hard drive failed: what its log holds volatile may be lost, and a later flush that
-    /// succeeds would not say so. Copies on an SSD stand alone.
-    pub(crate) fn leave_tail(&self, device: DeviceId, map: &mut Map) {
-        let items: Vec<_> = self[device].tail.items.iter().copied().collect();
-        for item in items.iter().filter(|item| item.copied) {
-            for i in 0..item.run.count {
-                let (block, slot) = (item.logical + i, item.run.slot + i);
-                if map.is_log_volatile_by(slot, item.write) && map.entry(block).log == slot {
-                    self.leave_failed_log(block, slot, map);
-                }
-            }
-        }
     }
 }
 
@@ -337,5 +302,29 @@ impl Store {
         }
         io.fail_without_space(None);
         io.stats().refused_without_room > before
+    }
+}
+
+/// A log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
+pub(crate) fn leave_failed_log(block: Logical, log: Slot, map: &mut Map, io: &DeviceIo) {
+    let device = map.slots().region(log).device;
+    let is_copied = map.state(block) & (LOG | SSD) == LOG | SSD;
+    if is_copied && io[device].is_faulted() {
+        map.drop_place(block, log);
+        map.touch(Touch { logical: block, count: 1 }, NONE, true);
+    }
+}
+
+/// A flush of a hard drive failed: what its log holds volatile may be lost, and a later flush that
+/// succeeds would not say so. Copies on an SSD stand alone.
+pub(crate) fn leave_tail(device: DeviceId, map: &mut Map, io: &DeviceIo) {
+    let items: Vec<_> = io[device].tail.items.iter().copied().collect();
+    for item in items.iter().filter(|item| item.copied) {
+        for i in 0..item.run.count {
+            let (block, slot) = (item.logical + i, item.run.slot + i);
+            if map.is_log_volatile_by(slot, item.write) && map.entry(block).log == slot {
+                leave_failed_log(block, slot, map, io);
+            }
+        }
     }
 }

@@ -4,7 +4,6 @@
 //! superblocks say "clean". A pool that was stopped without these recovers from its journal.
 
 use crate::io::{DeviceIo, Phase};
-use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::policy::Policy;
 use crate::port::Command;
@@ -13,33 +12,19 @@ use crate::requests::Requests;
 use crate::start::Start;
 use crate::store::Store;
 use crate::volumes::Volumes;
-use tandem_block::{DeviceId, IoError};
 
-impl DeviceIo {
-    pub(crate) fn on_shutdown(&mut self, start: &mut Start) {
-        match self.phase() {
-            Phase::Running => self.enter(Phase::Stopping),
+impl Start {
+    /// A stop is asked for. One that comes while the pool starts ends the start.
+    pub(crate) fn shut_down(&mut self, io: &mut DeviceIo) {
+        match io.phase() {
+            Phase::Running => io.enter(Phase::Stopping),
             Phase::Stopping => {}
             _ => {
-                start.end();
-                self.enter(Phase::Stopped);
-                self.send(Command::Stopped);
+                self.end();
+                io.enter(Phase::Stopped);
+                io.send(Command::Stopped);
             }
         }
-    }
-}
-
-impl MetadataHomes {
-    pub(crate) fn superblock_written(
-        &mut self,
-        device: DeviceId,
-        status: Result<(), IoError>,
-        io: &mut DeviceIo,
-    ) {
-        if let Err(error) = status {
-            self.superblock_refused(device, error, io);
-        }
-        self.superblock_ended(io);
     }
 }
 

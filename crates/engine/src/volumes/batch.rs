@@ -152,28 +152,6 @@ impl ObjectChanges {
     }
 }
 
-impl DeviceIo {
-    /// Objects that changed go into the commit.
-    pub(crate) fn record_objects(
-        &self,
-        records: &mut RecordWriter,
-        objects: &mut Objects,
-        journal: &Journal,
-        commit: &Commit,
-        metadata_replica: &mut MetadataReplica,
-    ) {
-        metadata_replica.note_objects(objects.changes().has_named());
-        if self.breaks(Mutant::ForgetsQuietBatches) && commit.is_for_flush_alone() {
-            return;
-        }
-        objects.record_changes(records);
-        assert!(
-            records.len_bytes() <= commit.body_bytes_max(journal),
-            "changes of objects fit in one unit"
-        );
-    }
-}
-
 impl ObjectChanges {
     fn admit_batch(
         &self,
@@ -395,4 +373,24 @@ impl Volumes {
             self.thaw(store, requests, policy, io);
         }
     }
+}
+
+/// Objects that changed go into the commit.
+pub(crate) fn record_objects(
+    records: &mut RecordWriter,
+    objects: &mut Objects,
+    journal: &Journal,
+    commit: &Commit,
+    metadata_replica: &mut MetadataReplica,
+    io: &DeviceIo,
+) {
+    metadata_replica.note_objects(objects.changes().has_named());
+    if io.breaks(Mutant::ForgetsQuietBatches) && commit.is_for_flush_alone() {
+        return;
+    }
+    objects.record_changes(records);
+    assert!(
+        records.len_bytes() <= commit.body_bytes_max(journal),
+        "changes of objects fit in one unit"
+    );
 }

@@ -1,4 +1,4 @@
-//! In which steps does an object get blocks of another one, and where do writes to such blocks go?
+//! Snapshots and clones: in which steps does an object share blocks, and where do writes to such blocks go?
 //!
 //! Source: requirements L3, L4 (snapshots and clones of files and volumes).
 //!

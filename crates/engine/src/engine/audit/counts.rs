@@ -134,7 +134,7 @@ impl Audit<'_> {
             Rule::Journal,
             "commands of the metadata replica",
             counted,
-            count(&Owner::Metadata(MetadataIo::Follow)),
+            count(&Owner::Metadata(MetadataIo::Replica)),
         );
         let (composed, durable) = (self.store.commit.composed(), self.store.commit.durable());
         if durable > composed {

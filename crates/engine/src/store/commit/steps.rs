@@ -13,6 +13,7 @@ use crate::port::IoOp;
 use crate::requests::Requests;
 use crate::store::Store;
 use crate::volumes::Volumes;
+use crate::volumes::batch::record_objects;
 use tandem_block::{DeviceId, IoError};
 
 impl Store {
@@ -212,12 +213,13 @@ impl Store {
             blocks: blocks_that_fit(&volumes.objects, &self.journal),
             body_bytes: self.commit.body_bytes_max(&self.journal),
         };
-        io.record_objects(
+        record_objects(
             &mut records,
             &mut volumes.objects,
             &self.journal,
             &self.commit,
             &mut self.metadata_replica,
+            io,
         );
         let mut batch = self.map.compose(cover, limits, &mut records);
         let left = volumes.sharing.record_links(
