@@ -1,6 +1,7 @@
 //! Whose was a command that has ended, and who is told? And the rounds of superblocks, which concern nearly all.
 
 use super::Engine;
+use crate::format::superblock::Superblock;
 use crate::io::{News, Phase};
 use crate::mirror;
 use crate::owner::{Ended, LogIo, MetadataIo, MigrationIo, Owner, ReadPart, RequestIo, StartIo};
@@ -35,11 +36,16 @@ impl Engine {
         }
     }
 
-    /// Answers that a replacement has kept back until both drives had answered.
-    pub(super) fn hear_kept(&mut self) {
+    /// Answers that a replacement has kept back until both drives had answered. False: there are none.
+    pub(super) fn hear_kept(&mut self) -> bool {
+        let mut any = false;
         while let Some((io, ended)) = self.replicas.replacement.next_answered() {
+            any = true;
             self.on_completion((io, ended.took), ended.status, &ended.checksums, &ended.bytes);
+            // a drive that has failed just now is out of service for everybody before the next answer
+            self.hear_news();
         }
+        any
     }
 
     pub(super) fn on_completion(
@@ -170,6 +176,10 @@ impl Engine {
     pub(super) fn write_superblocks(&mut self, clean: bool, copy: u8) {
         let Engine { io, store, volumes, requests, migration, policy, replicas, .. } = self;
         let (replacement, evacuation) = (&replicas.replacement, &migration.evacuation);
+        if copy == 0 {
+            store.metadata.begin_telling();
+        }
+        let lagging = store.metadata.telling_mask();
         let mut writes = 0;
         for id in io.drives().ids() {
             let skips = io[id].is_faulted() || replacement.round_skips(id);
@@ -179,6 +189,7 @@ impl Engine {
             let metadata = &store.metadata;
             let objects = &volumes.objects;
             let superblock = metadata.superblock(id, clean, objects, replacement, evacuation, io);
+            let superblock = Superblock { lagging, ..superblock };
             let last = io[id].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
             let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
             let op = IoOp::WriteMeta { offset_bytes, bytes: superblock.encode(), fua: true };

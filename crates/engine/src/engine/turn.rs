@@ -31,7 +31,6 @@ impl Engine {
             self.go_on();
         }
         self.take_in(event);
-        self.hear_kept();
         self.go_on();
         self.policy.ledger.turn_the_page(&self.io);
         if self.io.is_serving() {
@@ -75,15 +74,21 @@ impl Engine {
 
     // ---- what steps have led to ----
 
-    /// Hands on what steps have led to, until nothing more comes of it. False: there was nothing.
+    /// Hands on what steps have led to, until nothing more comes of it: what became of drives first, then
+    /// answers that a replacement had kept back, then requests. False: there was nothing.
     fn go_on(&mut self) -> bool {
-        let mut any = self.hear_news();
-        while let Some(next) = self.requests.next() {
+        let mut any = false;
+        loop {
+            let mut more = self.hear_news() | self.hear_kept();
+            if let Some(next) = self.requests.next() {
+                self.step(next);
+                more = true;
+            }
+            if !more {
+                return any;
+            }
             any = true;
-            self.step(next);
-            self.hear_news();
         }
-        any
     }
 
     fn step(&mut self, next: Next) {
@@ -184,7 +189,10 @@ impl Engine {
         }
         // what waited for a drive that is out of service has ended just now, and no event follows
         self.stop_if_durable();
-        self.hear_news();
+        while self.go_on() {
+            self.run_requests();
+            self.dispatch_all();
+        }
         self.arm_timer();
     }
 
@@ -192,7 +200,7 @@ impl Engine {
     fn run_background(&mut self) {
         let Engine { io, store, volumes, requests, migration, policy, replicas, .. } = self;
         replicas.run_replacement(store, volumes, requests, migration, policy, io);
-        self.hear_kept();
+        self.go_on();
         let Engine { io, store, volumes, requests, migration, policy, replicas, .. } = self;
         migration.evacuation.run_drain(
             &mut store.map,
@@ -342,7 +350,6 @@ impl Engine {
             let opened = self.take_opened();
             for end in &ended {
                 self.on_completion((end.io, None), end.status, &end.checksums, &end.bytes);
-                self.hear_kept();
                 self.go_on();
             }
             if ended.is_empty() && !opened {

@@ -77,6 +77,8 @@ pub(crate) struct MetadataHomes {
     telling: Members,
     /// The round of superblocks under way is one of these.
     is_round: bool,
+    /// The round of superblocks that is next has the number that `generation` says.
+    has_number: bool,
     /// A drive that nobody can stand in for did not take its superblock in the round under way.
     failed: Option<IoError>,
     /// No round of these begins before that.
@@ -119,6 +121,7 @@ impl MetadataHomes {
     /// The next round has a number of its own.
     pub(crate) fn next_generation(&mut self) {
         self.generation += 1;
+        self.has_number = true;
     }
 
     /// The next round repeats the last number.
@@ -141,9 +144,25 @@ impl MetadataHomes {
     pub(crate) fn ask_for_superblocks(&mut self, clean: bool, io: &mut DeviceIo) {
         assert!(self.round.is_none(), "one round of superblocks at a time");
         self.round = Some((0, 0));
-        self.generation += 1;
-        self.telling = self.drives;
+        self.has_number = false;
         io.tell(News::Superblocks { clean, copy: 0 });
+    }
+
+    /// The first copies are about to be written. Both copies say what is known now, under one number.
+    pub(crate) fn begin_telling(&mut self) {
+        let untold = self.untold.take().filter(|_| self.is_round);
+        // a round that failed is repeated under its own number: the drive that took none of them must
+        // not look as if it had missed a life
+        let is_repeated = untold.is_some_and(|untold| untold == (self.generation, self.drives));
+        if !std::mem::replace(&mut self.has_number, true) && !is_repeated {
+            self.generation += 1;
+        }
+        self.telling = self.drives;
+    }
+
+    /// Who lags, as the round under way says in both copies.
+    pub(crate) fn telling_mask(&self) -> u64 {
+        self.telling.0
     }
 
     /// One of them has ended.
@@ -397,12 +416,6 @@ impl MetadataHomes {
     /// A round of superblocks begins that says who lags.
     pub(crate) fn tell(&mut self) {
         self.is_round = true;
-        let untold = self.untold.take();
-        if untold.is_some_and(|untold| untold == (self.generation, self.drives)) {
-            // a round that failed is repeated under its own number: the drive that took none of them must
-            // not look as if it had missed a life
-            self.generation -= 1;
-        }
     }
 
     /// A drive that nobody can stand in for did not take its superblock.

@@ -19,6 +19,7 @@ use crate::qos::lanes::Lanes;
 use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
 use crate::requests::Requests;
+use crate::requests::dispatch::Issued;
 use crate::requests::task::Task;
 use crate::store::Store;
 use std::sync::Arc;
@@ -148,7 +149,7 @@ impl Policy {
         let lanes = d.streams.as_mut().expect("as before");
         let queues = &mut lanes.lane(lane).queues;
         match issued {
-            Ok(()) => {
+            Issued::Sent => {
                 let was_owed = matches!(candidate, Candidate::Due | Candidate::BackgroundDue);
                 queues.done(now, pick, was_owed, tags, bytes);
                 if let Pick::Stream { index, .. } = pick {
@@ -156,7 +157,12 @@ impl Policy {
                 }
                 true
             }
-            Err(waiting) => {
+            Issued::PassedOn => {
+                // the other SSD charges it
+                queues.left(now, pick);
+                true
+            }
+            Issued::NoRoom(waiting) => {
                 queues.put_back(now, pick, tags, waiting);
                 d.queue.put_back(bytes);
                 // what is owed to others may follow background work that waits for space

@@ -444,6 +444,13 @@ impl Streams {
         }
     }
 
+    /// The job has gone to the queue of another drive: nothing is charged here.
+    pub fn left(&mut self, now: Instant, pick: Pick) {
+        if let Pick::Stream { index, .. } = pick {
+            self.refresh(usize::from(index), now);
+        }
+    }
+
     /// A job of a stream has left the drive.
     #[inline]
     pub fn completed(&mut self, now: Instant, index: StreamIndex) {

@@ -13,6 +13,17 @@ use crate::store::Store;
 use crate::volumes::Volumes;
 use tandem_block::{DeviceId, IoError};
 
+/// What became of a job that has left its queue.
+#[derive(Debug)]
+pub(crate) enum Issued {
+    /// Its commands are out, or it has failed.
+    Sent,
+    /// It waits in the queue of another SSD, which has room.
+    PassedOn,
+    /// It must wait for space.
+    NoRoom(Waiting),
+}
+
 impl Requests {
     /// Another SSD that has room for a write for which this one has none: the one with the shortest queue.
     fn ssd_with_room(
@@ -62,6 +73,7 @@ impl Requests {
         self.note_error(id, error);
         let task = &mut self[id];
         task.target = crate::steer::Target::Ssd;
+        task.is_refused = true;
         task.outstanding = task.outstanding.saturating_sub(1);
         if task.outstanding == 0 {
             self.lead_to(Next::Written(id));
@@ -139,11 +151,11 @@ impl Requests {
         migration: &mut Migration,
         policy: &mut Policy,
         io: &mut DeviceIo,
-    ) -> Result<(), Waiting> {
+    ) -> Issued {
         let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
         if (is_write && io.no_space().is_some()) || !io[device].takes_job(&waiting.job) {
             self.fail_waiting(device, waiting, &policy.steering, io);
-            return Ok(());
+            return Issued::Sent;
         }
         let issued = match &waiting.job {
             Job::Write { task, .. } => {
@@ -170,10 +182,10 @@ impl Requests {
         if !issued {
             if let Some(other) = self.ssd_with_room(device, &waiting.job, &store.map, io) {
                 self.pass_on(device, other, waiting, io);
-                return Ok(());
+                return Issued::PassedOn;
             }
             self.wait_for_space(&waiting.job, io);
-            return Err(waiting);
+            return Issued::NoRoom(waiting);
         }
         if let Job::Io(op, owner) = waiting.job {
             self.note_first_command(&owner, io);
@@ -181,7 +193,7 @@ impl Requests {
         }
         // its commands are counted instead of the job
         io[device].queue.leave(1);
-        Ok(())
+        Issued::Sent
     }
 }
 
@@ -199,8 +211,8 @@ impl Requests {
         let d = &mut io[device];
         let waiting = d.queue.pop(class).expect("the class was asked for");
         match self.issue(device, waiting, store, migration, policy, io) {
-            Ok(()) => true,
-            Err(waiting) => {
+            Issued::Sent | Issued::PassedOn => true,
+            Issued::NoRoom(waiting) => {
                 io[device].queue.unpop(class, waiting);
                 false
             }

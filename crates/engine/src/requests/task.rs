@@ -40,6 +40,8 @@ pub struct Task {
     pub blocked_by: u32,
     /// The write that gave its object these blocks has failed: they are not the object's any more.
     pub blocks_gone: Option<IoError>,
+    /// A write that no drive takes: it is not sent out again, whatever its error says.
+    pub is_refused: bool,
     /// Device commands (and page loads) it waits for.
     pub outstanding: u32,
     /// When its first device command went out.
@@ -107,6 +109,7 @@ impl Task {
             end,
             blocked_by: 0,
             blocks_gone: None,
+            is_refused: false,
             outstanding: 0,
             started: Instant::NEVER,
             ended: request.arrived,

@@ -279,8 +279,8 @@ impl Requests {
         let task = &mut self[id];
         assert!(task.outstanding == 0, "all its commands have ended");
         assert!(!task.is_answered, "a write is answered once");
-        // where its blocks are gone, another drive has no place for it either
-        let may_go_elsewhere = task.blocks_gone.is_none();
+        // where its blocks are gone, or no drive takes it, another one has no place for it either
+        let may_go_elsewhere = task.blocks_gone.is_none() && !task.is_refused;
         if let (true, Err(_), Target::Log(_), false) =
             (may_go_elsewhere, task.status, task.target, io.ssds().is_empty())
         {

@@ -61,8 +61,11 @@ impl Checkpoint {
         journal: &Journal,
         metadata_replica: &MetadataReplica,
         metadata: &mut MetadataHomes,
+        io: &DeviceIo,
     ) {
-        let Some(home) = metadata_replica.home() else { return };
+        let Some(home) = metadata_replica.home().filter(|&home| !io[home].is_faulted()) else {
+            return;
+        };
         let is_level = metadata_replica.is_level(self.has_failed(), journal);
         if metadata.contains(home) && is_level {
             metadata.note_level(home);
@@ -275,6 +278,7 @@ impl Store {
                 &self.journal,
                 &self.metadata_replica,
                 &mut self.metadata,
+                io,
             );
         }
         if !self.metadata.is_told() {

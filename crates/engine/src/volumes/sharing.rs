@@ -444,9 +444,6 @@ impl Volumes {
         if links > 0 && links + linked.len() > self.sharing.links_max(&store.journal) {
             return Ok(Leaves::NotNow);
         }
-        if !is_write && !self.punch_what_fits(object, &whole, store, requests, policy, io)? {
-            return Ok(Leaves::NotNow);
-        }
         let old: Vec<Logical> = edges
             .iter()
             .map(|&(block, end)| self.objects.single(object, block, end).expect("a shared block"))
@@ -455,7 +452,11 @@ impl Volumes {
         for (&(block, _), old) in edges.iter().zip(old) {
             self.copy_up(object, block, old, requests, policy, io);
         }
-        Ok(if is_write || whole.is_empty() { Leaves::Nothing } else { Leaves::Shared })
+        if is_write || whole.is_empty() {
+            return Ok(Leaves::Nothing);
+        }
+        let all = self.punch_what_fits(object, &whole, store, requests, policy, io)?;
+        Ok(if all { Leaves::Shared } else { Leaves::NotNow })
     }
 }
 
