@@ -81,6 +81,17 @@ impl QueuedJob for Job {
 /// One waiting job.
 pub type Waiting = queue::Waiting<Job>;
 
+/// What became of a job that has left its queue.
+#[derive(Debug)]
+pub(crate) enum Issued {
+    /// Its commands are out, or it has failed.
+    Sent,
+    /// It waits in the queue of another SSD, which has room.
+    PassedOn,
+    /// It must wait for space.
+    NoRoom(Waiting),
+}
+
 /// Log writes of one hard drive since its last successful flush: its tail (design decision 8).
 #[derive(Clone, Debug, Default)]
 pub struct Tail {

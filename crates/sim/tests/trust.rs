@@ -58,6 +58,13 @@ fn an_ssd_that_was_rolled_back_is_refused() {
     is_sound(&["rolled/ssd-first/26", "rolled/ssd-first/38", "rolled/ssd-first/43"]);
 }
 
+/// A drive failed while a write waited in its queue. The write went into the queue of another drive, which had
+/// been asked before in the same turn, and nothing else was under way. Seen: the write waits for ever.
+#[test]
+fn a_write_that_goes_to_a_drive_that_was_asked_before_is_sent() {
+    is_sound(&["nth/ssd-first/3200037"]);
+}
+
 /// Found with those seven: one read error of a page of home checksums replaced it by zeroes; FLUSH was answered
 /// well after a commit was dropped; writes waited for a hard drive that had failed.
 #[test]

@@ -36,18 +36,6 @@ impl Engine {
         }
     }
 
-    /// Answers that a replacement has kept back until both drives had answered. False: there are none.
-    pub(super) fn hear_kept(&mut self) -> bool {
-        let mut any = false;
-        while let Some((io, ended)) = self.replicas.replacement.next_answered() {
-            any = true;
-            self.on_completion((io, ended.took), ended.status, &ended.checksums, &ended.bytes);
-            // a drive that has failed just now is out of service for everybody before the next answer
-            self.hear_news();
-        }
-        any
-    }
-
     pub(super) fn on_completion(
         &mut self,
         (io, took): (IoId, Option<Duration>),

@@ -124,8 +124,20 @@ impl Engine {
         }
     }
 
+    /// Answers that a replacement has kept back until both drives had answered. False: there are none.
+    fn hear_kept(&mut self) -> bool {
+        let mut any = false;
+        while let Some((io, ended)) = self.replicas.replacement.next_answered() {
+            any = true;
+            self.on_completion((io, ended.took), ended.status, &ended.checksums, &ended.bytes);
+            // a drive that has failed just now is out of service for everybody before the next answer
+            self.hear_news();
+        }
+        any
+    }
+
     /// What became of drives and their commands. False: nothing.
-    pub(super) fn hear_news(&mut self) -> bool {
+    fn hear_news(&mut self) -> bool {
         let mut any = false;
         while let Some(news) = self.io.next_news() {
             any = true;
@@ -264,11 +276,12 @@ impl Engine {
         migration.run_moves(store, volumes, requests, policy, io);
     }
 
-    /// Issues what the drives can take now. What fails there may let others begin, and a write that found
-    /// its SSD full may have gone to another one.
+    /// Issues what the drives can take now. What fails there may let others begin. A write whose drive is
+    /// full, or takes none any more, goes into the queue of another one, which may have been asked before.
     fn dispatch_all(&mut self) {
         loop {
             let Engine { io, store, volumes, requests, migration, policy, .. } = self;
+            io.take_queued();
             for device in 0..io.drives().len() {
                 let device = DeviceId(device as u8);
                 requests.dispatch(device, store, volumes, migration, policy, io);
@@ -277,7 +290,7 @@ impl Engine {
             if ended {
                 self.run_requests();
             }
-            if !self.io.take_passed_on() && !ended {
+            if !self.io.take_queued() && !ended {
                 break;
             }
         }

@@ -15,6 +15,7 @@ impl DeviceIo {
         job: Job,
         whose: Option<Whose>,
     ) {
+        self.queued = true;
         let bytes = job.bytes();
         if self.drives[device].streams.is_some() {
             let whose = whose.filter(|_| class != Class::Background);

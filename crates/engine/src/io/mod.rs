@@ -71,8 +71,8 @@ pub(crate) struct DeviceIo {
     wake_at: Instant,
     /// Writes wait for space.
     waits_for_space: bool,
-    /// A write has gone from the queue of a full SSD into that of another one, which may have been asked before.
-    passed_on: bool,
+    /// A job has joined a queue, of a drive that may have been asked before.
+    queued: bool,
     /// Nothing can make space for writes that wait: they fail, with this error.
     no_space: Option<IoError>,
     /// What has become of drives and of their commands, and whom it concerns does not know yet.
@@ -104,7 +104,7 @@ impl DeviceIo {
             padding_buffer: None,
             wake_at: Instant::NEVER,
             waits_for_space: false,
-            passed_on: false,
+            queued: false,
             news: VecDeque::new(),
             no_space: None,
             withheld: [None; 2],
@@ -274,12 +274,12 @@ impl DeviceIo {
     /// A write has gone into the queue of an SSD that has room.
     pub(crate) fn note_passed_on(&mut self) {
         self.stats.passed_on_for_room += 1;
-        self.passed_on = true;
     }
 
-    /// Has one done so since this was asked?
-    pub(crate) fn take_passed_on(&mut self) -> bool {
-        std::mem::take(&mut self.passed_on)
+    /// Has a job joined the queue of any drive since this was asked?
+    #[inline]
+    pub(crate) fn take_queued(&mut self) -> bool {
+        std::mem::take(&mut self.queued)
     }
 
     /// Space was made, or may have been: writes that wait are tried again.

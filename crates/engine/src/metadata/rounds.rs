@@ -6,8 +6,6 @@ use crate::io::DeviceIo;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
 use crate::replacement::Replacement;
-use crate::requests::Requests;
-use crate::store::commit::Commit;
 use tandem_block::{DeviceId, IoError};
 
 impl MetadataHomes {
@@ -73,18 +71,6 @@ impl MetadataHomes {
         self.fault(device, error, io);
         if !io[device].is_faulted() {
             self.superblock_failed(error);
-        }
-    }
-
-    /// A round of superblocks has ended, one of these or another one.
-    pub(crate) fn told_of_lagging(
-        &mut self,
-        requests: &mut Requests,
-        commit: &mut Commit,
-        io: &DeviceIo,
-    ) {
-        if let Err(error) = self.told(io.now()) {
-            commit.telling_failed(error, requests, io);
         }
     }
 

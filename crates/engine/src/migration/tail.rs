@@ -8,6 +8,7 @@
 use crate::device::{Class, HddFlush, Job, TailItem};
 use crate::io::DeviceIo;
 use crate::log::read_back::ReadBack;
+use crate::map::logical::{LOG, SSD};
 use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
 use crate::metadata_replica::MetadataReplica;
 use crate::migration::Migration;
@@ -23,8 +24,6 @@ use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::store::commit::Commit;
 use crate::store::reuse::DeferredFree;
-use crate::store::service::leave_failed_log;
-use crate::store::service::leave_tail;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
@@ -469,4 +468,28 @@ pub(crate) fn settle_item(
     read_back.left_tail(item.run.slot, item.payload);
     read_back.release_read_back(io);
     io.let_buffer_go(item.payload);
+}
+
+/// A log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
+pub(crate) fn leave_failed_log(block: Logical, log: Slot, map: &mut Map, io: &DeviceIo) {
+    let device = map.slots().region(log).device;
+    let is_copied = map.state(block) & (LOG | SSD) == LOG | SSD;
+    if is_copied && io[device].is_faulted() {
+        map.drop_place(block, log);
+        map.touch(Touch { logical: block, count: 1 }, NONE, true);
+    }
+}
+
+/// A flush of a hard drive failed: what its log holds volatile may be lost, and a later flush that
+/// succeeds would not say so. Copies on an SSD stand alone.
+pub(crate) fn leave_tail(device: DeviceId, map: &mut Map, io: &DeviceIo) {
+    let items: Vec<_> = io[device].tail.items.iter().copied().collect();
+    for item in items.iter().filter(|item| item.copied) {
+        for i in 0..item.run.count {
+            let (block, slot) = (item.logical + i, item.run.slot + i);
+            if map.is_log_volatile_by(slot, item.write) && map.entry(block).log == slot {
+                leave_failed_log(block, slot, map, io);
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! drives keep one queue by class: nothing is promised on them, since one user's seek is everybody's.
 
 use crate::config::Role;
-use crate::device::{Device, Waiting};
+use crate::device::{Device, Issued, Waiting};
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
 use crate::migration::Migration;
@@ -19,7 +19,6 @@ use crate::qos::lanes::Lanes;
 use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
 use crate::requests::Requests;
-use crate::requests::dispatch::Issued;
 use crate::requests::task::Task;
 use crate::store::Store;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What goes to a device next, and what is it counted as?
 
-use crate::device::{Class, Job, Waiting};
+use crate::device::{Class, Issued, Job, Waiting};
 use crate::io::{DeviceIo, News};
 use crate::map::Map;
 use crate::migration::Migration;
@@ -12,17 +12,6 @@ use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::volumes::Volumes;
 use tandem_block::{DeviceId, IoError};
-
-/// What became of a job that has left its queue.
-#[derive(Debug)]
-pub(crate) enum Issued {
-    /// Its commands are out, or it has failed.
-    Sent,
-    /// It waits in the queue of another SSD, which has room.
-    PassedOn,
-    /// It must wait for space.
-    NoRoom(Waiting),
-}
 
 impl Requests {
     /// Another SSD that has room for a write for which this one has none: the one with the shortest queue.

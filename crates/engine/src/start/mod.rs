@@ -141,6 +141,19 @@ impl Start {
         self.starting().outstanding += 1;
     }
 
+    /// A stop is asked for. One that comes while the pool starts ends the start.
+    pub(crate) fn shut_down(&mut self, io: &mut DeviceIo) {
+        match io.phase() {
+            Phase::Running => io.enter(Phase::Stopping),
+            Phase::Stopping => {}
+            _ => {
+                self.end();
+                io.enter(Phase::Stopped);
+                io.send(Command::Stopped);
+            }
+        }
+    }
+
     /// Fails to start, with a reason.
     pub(crate) fn refuse(&mut self, error: StartError, io: &mut DeviceIo) {
         self.end();

@@ -15,8 +15,23 @@ use crate::replicas::Replicas;
 use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
 use crate::store::Store;
+use crate::store::commit::Commit;
 use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+
+impl MetadataHomes {
+    /// A round of superblocks has ended, one of these or another one.
+    pub(crate) fn told_of_lagging(
+        &mut self,
+        requests: &mut Requests,
+        commit: &mut Commit,
+        io: &DeviceIo,
+    ) {
+        if let Err(error) = self.told(io.now()) {
+            commit.telling_failed(error, requests, io);
+        }
+    }
+}
 
 impl Checkpoint {
     /// A page, shard, flush or root write of a checkpoint has ended.

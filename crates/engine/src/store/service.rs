@@ -8,9 +8,8 @@
 use crate::device::{Device, Service};
 use crate::format::superblock::Standing;
 use crate::io::DeviceIo;
-use crate::map::logical::{LOG, SSD};
 use crate::map::objects::Objects;
-use crate::map::{Logical, Map, NONE, Slot, Touch};
+use crate::map::Map;
 use crate::metadata::PROBE_AFTER;
 use crate::metadata_replica::MetadataReplica;
 use crate::migration::Migration;
@@ -302,29 +301,5 @@ impl Store {
         }
         io.fail_without_space(None);
         io.stats().refused_without_room > before
-    }
-}
-
-/// A log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
-pub(crate) fn leave_failed_log(block: Logical, log: Slot, map: &mut Map, io: &DeviceIo) {
-    let device = map.slots().region(log).device;
-    let is_copied = map.state(block) & (LOG | SSD) == LOG | SSD;
-    if is_copied && io[device].is_faulted() {
-        map.drop_place(block, log);
-        map.touch(Touch { logical: block, count: 1 }, NONE, true);
-    }
-}
-
-/// A flush of a hard drive failed: what its log holds volatile may be lost, and a later flush that
-/// succeeds would not say so. Copies on an SSD stand alone.
-pub(crate) fn leave_tail(device: DeviceId, map: &mut Map, io: &DeviceIo) {
-    let items: Vec<_> = io[device].tail.items.iter().copied().collect();
-    for item in items.iter().filter(|item| item.copied) {
-        for i in 0..item.run.count {
-            let (block, slot) = (item.logical + i, item.run.slot + i);
-            if map.is_log_volatile_by(slot, item.write) && map.entry(block).log == slot {
-                leave_failed_log(block, slot, map, io);
-            }
-        }
     }
 }

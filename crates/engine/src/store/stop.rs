@@ -9,24 +9,8 @@ use crate::policy::Policy;
 use crate::port::Command;
 use crate::replicas::Replicas;
 use crate::requests::Requests;
-use crate::start::Start;
 use crate::store::Store;
 use crate::volumes::Volumes;
-
-impl Start {
-    /// A stop is asked for. One that comes while the pool starts ends the start.
-    pub(crate) fn shut_down(&mut self, io: &mut DeviceIo) {
-        match io.phase() {
-            Phase::Running => io.enter(Phase::Stopping),
-            Phase::Stopping => {}
-            _ => {
-                self.end();
-                io.enter(Phase::Stopped);
-                io.send(Command::Stopped);
-            }
-        }
-    }
-}
 
 impl Store {
     /// Is everything durable? Then the superblocks are written and the engine stops.
