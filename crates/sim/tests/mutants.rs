@@ -530,7 +530,7 @@ fn never_tries_again() {
 /// Another copy is read, newer than the fragments that are laid over it.
 #[test]
 fn keeps_old_fragments() {
-    let lines = ["rolled/ssd-first/100141", "stuck/mios-d/100035", "stuck/mios-d/100047"];
+    let lines = ["rolled/ssd-first/5000050", "rolled/ssd-first/100141", "stuck/mios-d/100035"];
     caught_in_service(Mutant::KeepsOldFragments, &lines);
 }
 
