@@ -147,6 +147,33 @@ fn a_checkpoint_that_fails_on_one_of_two_ssds_goes_on_with_the_other() {
     }
 }
 
+/// One of two SSDs was silent in a flush, and the other one was full. The same write was refused and sent out
+/// again for ever, within one event.
+#[test]
+fn a_write_that_nobody_has_room_for_is_refused_once() {
+    let mut refused = 0;
+    for seed in 0..6 {
+        let mut config = SwarmConfig::tiny(seed, "ssd-first", 1_500);
+        config.drives = (2, 0);
+        config.shape.volume_bytes = config.space_bytes() / MIB * MIB;
+        config.shape.footprint_bytes = config.shape.volume_bytes;
+        config.shape.length_bytes_max = 256 * KIB;
+        config.shape.pause = Duration::ZERO;
+        config.shape.mix.read = 0;
+        let silent = FaultRule {
+            ops: OpFilter::Flushes,
+            from: FROM,
+            skip: 2 + seed,
+            ..FaultRule::once(Fault::Never)
+        };
+        let mut run = run_with(&config, 1, &FaultScript::of([silent]));
+        run.allow_failures();
+        while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {}
+        refused += run.sim.engine.stats().refused_without_room;
+    }
+    assert!(refused > 0, "no write was refused, so nothing was tried");
+}
+
 /// Log GC whose move waited for the drive did not hurry when the log filled meanwhile: users wanted the
 /// drive all the more, and it waited for them to leave.
 #[test]

@@ -60,3 +60,49 @@ impl MetadataHomes {
         io.tell(News::TakenOut { device, service, first });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+
+    fn news(io: &mut DeviceIo) -> Option<(DeviceId, bool)> {
+        io.next_news().map(|news| match news {
+            News::TakenOut { device, first, .. } => (device, first),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn a_drive_that_failed_is_out_of_service_and_lags_at_once() {
+        let (mut io, mut homes) = (drives(2, 1), MetadataHomes::default());
+        let [ssd, last, hdd] = [DeviceId(0), DeviceId(1), DeviceId(2)];
+        homes.fault(ssd, IoError::Device(ssd), &mut io);
+        assert!(io[ssd].is_faulted() && !io[ssd].is_out() && homes.contains(ssd));
+        assert_eq!(news(&mut io), Some((ssd, true)), "everybody else is told later");
+        homes.fault(ssd, IoError::Device(ssd), &mut io);
+        assert_eq!(news(&mut io), None, "once");
+        // it gives no answer any more, either
+        homes.take_out(ssd, Service::Out(IoError::NoAnswer(ssd)), &mut io);
+        assert!(io[ssd].is_out());
+        assert_eq!(news(&mut io), Some((ssd, false)));
+        homes.fault_if(hdd, Ok(()), &mut io);
+        homes.fault_if(hdd, Err(IoError::Device(hdd)), &mut io);
+        assert_eq!(news(&mut io), Some((hdd, true)));
+        assert_eq!(io.stats().faulted_drives, 2);
+        // nobody can stand in for the last home of the metadata
+        homes.fault(last, IoError::Device(last), &mut io);
+        assert!(!io[last].is_faulted() && !homes.contains(last));
+        assert_eq!(news(&mut io), None);
+        // but nothing more is asked of one that gives no answer; it does not lag: nobody has more
+        homes.take_out(last, Service::Out(IoError::NoAnswer(last)), &mut io);
+        assert!(io[last].is_out() && !homes.contains(last));
+    }
+
+    #[test]
+    #[should_panic(expected = "for a reason")]
+    fn a_drive_is_not_taken_out_into_full_service() {
+        let (mut io, mut homes) = (drives(2, 0), MetadataHomes::default());
+        homes.take_out(DeviceId(0), Service::Full, &mut io);
+    }
+}

@@ -86,3 +86,83 @@ impl MetadataHomes {
         self.superblock_ended(io);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::News;
+    use crate::io::fixture::drives;
+
+    /// One round that says who lags: its number, and whom it names.
+    fn round(homes: &mut MetadataHomes, io: &mut DeviceIo, fails: bool) -> (u64, u64) {
+        homes.tell();
+        homes.ask_for_superblocks(false, io);
+        let asked = io.next_news();
+        assert!(matches!(asked, Some(News::Superblocks { clean: false, copy: 0 })), "{asked:?}");
+        homes.begin_telling();
+        let said = (homes.generation(), homes.telling_mask());
+        if fails {
+            homes.superblock_failed(IoError::Dead(DeviceId(0)));
+        }
+        assert_eq!(homes.told(io.now()).is_err(), fails);
+        homes.end_round();
+        said
+    }
+
+    #[test]
+    fn a_round_that_failed_keeps_its_number_while_it_says_the_same() {
+        let (mut io, mut homes) = (drives(3, 0), MetadataHomes::default());
+        homes.note_lagging(DeviceId(1), &io);
+        assert_eq!(round(&mut homes, &mut io, true), (1, 0b010));
+        assert_eq!(round(&mut homes, &mut io, true), (1, 0b010));
+        homes.note_lagging(DeviceId(2), &io);
+        assert_eq!(round(&mut homes, &mut io, true), (2, 0b110), "another one has another number");
+        assert!(!homes.is_told());
+        assert_eq!(round(&mut homes, &mut io, false), (2, 0b110));
+        assert!(homes.is_told());
+        homes.note_level(DeviceId(1));
+        assert_eq!(round(&mut homes, &mut io, false), (3, 0b100));
+    }
+
+    /// Seen: a round was taken to have named a drive that was noted between its asking and its writing, or the
+    /// other way round.
+    #[test]
+    fn a_round_has_told_what_its_superblocks_say_and_no_more() {
+        let (mut io, mut homes) = (drives(3, 0), MetadataHomes::default());
+        homes.note_lagging(DeviceId(1), &io);
+        homes.tell();
+        homes.ask_for_superblocks(false, &mut io);
+        assert!(homes.writes_superblocks(), "a round is under way from the asking on");
+        homes.note_level(DeviceId(1));
+        homes.note_lagging(DeviceId(2), &io);
+        homes.begin_telling();
+        assert_eq!(homes.telling_mask(), 0b100, "what is known when the first copies are written");
+        homes.note_lagging(DeviceId(1), &io);
+        assert_eq!(homes.telling_mask(), 0b100, "the second copies say the same");
+        assert_eq!(homes.told(io.now()), Ok(()));
+        homes.end_round();
+        assert!(!homes.is_told(), "nobody was told of the drive that failed meanwhile");
+        assert!(homes.may_tell(io.now()));
+    }
+
+    #[test]
+    fn a_number_that_was_taken_before_is_used_by_the_next_round() {
+        let (mut io, mut homes) = (drives(2, 0), MetadataHomes::default());
+        homes.ask_for_superblocks(false, &mut io);
+        homes.begin_telling();
+        assert_eq!(homes.generation(), 1);
+        homes.end_round();
+        // a successor writes its own superblock first, and the others follow under the same number
+        homes.next_generation();
+        homes.begin_telling();
+        assert_eq!(homes.generation(), 2);
+        // a second round of a drain has the number of the first one
+        homes.begin_telling();
+        assert_eq!(homes.generation(), 2);
+        // as if it had never been
+        homes.repeat_generation();
+        homes.ask_for_superblocks(false, &mut io);
+        homes.begin_telling();
+        assert_eq!(homes.generation(), 2);
+    }
+}

@@ -275,3 +275,67 @@ impl Requests {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use crate::map::SlotRegion;
+    use crate::requests::task::Task;
+    use tandem_block::{BLOCK_BYTES, Instant, ObjectId, Op, Request, RequestId};
+
+    const SLOTS: u32 = 64;
+    /// What users' writes leave alone of so many slots.
+    const RESERVED: u32 = 8;
+
+    fn map_of(ssds: u32) -> Map {
+        let region = |ssd: u32| SlotRegion {
+            device: DeviceId(ssd as u8),
+            is_log: false,
+            first: ssd * SLOTS,
+            count: SLOTS,
+            offset_bytes: 0,
+        };
+        Map::new((0..ssds).map(region).collect(), 100, ssds as usize)
+    }
+
+    fn write(requests: &mut Requests, blocks: u32) -> Job {
+        let bytes = u64::from(blocks) * BLOCK_BYTES;
+        let request =
+            Request::new(RequestId(1), ObjectId(1), Op::Write, (0, bytes), Instant::default());
+        Job::Write { task: requests.insert(Task::new(request, 0, blocks)), bytes }
+    }
+
+    #[test]
+    fn a_write_goes_on_to_the_ssd_with_room_and_the_shortest_queue() {
+        let (mut io, mut requests, mut map) = (drives(3, 1), Requests::default(), map_of(3));
+        let [full, second, third, hdd] = [0, 1, 2, 3].map(DeviceId);
+        let job = write(&mut requests, 4);
+        let next = |requests: &Requests, map: &Map, io: &DeviceIo| {
+            requests.ssd_with_room(full, &job, map, io)
+        };
+        assert_eq!(next(&requests, &map, &io), Some(second), "the first of equal ones");
+        io.enqueue(second, Class::Write, Job::Write { task: 0, bytes: 1 }, None);
+        assert_eq!(next(&requests, &map, &io), Some(third), "a shorter queue");
+        map.allocate_on(2, SLOTS - RESERVED - 3).expect("it is empty");
+        assert_eq!(next(&requests, &map, &io), Some(second), "one slot too few");
+        map.allocate_on(1, SLOTS - RESERVED - 3).expect("it is empty");
+        assert_eq!(next(&requests, &map, &io), None, "no SSD has room");
+        let edge = Job::Edge { task: 0, block: 0, mask: 1 };
+        assert_eq!(requests.ssd_with_room(full, &edge, &map, &io), Some(third), "one block");
+        assert_eq!(requests.ssd_with_room(hdd, &edge, &map, &io), None, "a log is no SSD");
+    }
+
+    #[test]
+    fn what_is_passed_on_leaves_the_first_queue_and_joins_the_other() {
+        let (mut io, mut requests) = (drives(2, 0), Requests::default());
+        let job = write(&mut requests, 4);
+        io.enqueue(DeviceId(0), Class::Write, job, None);
+        assert!(io.take_queued() && !io.take_queued());
+        let waiting = io[DeviceId(0)].queue.pop(Class::Write).expect("it waits");
+        requests.pass_on(DeviceId(0), DeviceId(1), waiting, &mut io);
+        assert_eq!([0, 1].map(|id| io[DeviceId(id)].queue.length()), [0, 1]);
+        assert!(io.take_queued(), "the other drive is to be asked");
+        assert_eq!(io.stats().passed_on_for_room, 1);
+    }
+}
