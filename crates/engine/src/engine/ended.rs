@@ -167,7 +167,7 @@ impl Engine {
         if copy == 0 {
             store.metadata.begin_telling();
         }
-        let lagging = store.metadata.telling_mask();
+        let lagging = store.metadata.said_mask();
         let mut writes = 0;
         for id in io.drives().ids() {
             let skips = io[id].is_faulted() || replacement.round_skips(id);

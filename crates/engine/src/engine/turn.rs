@@ -199,8 +199,11 @@ impl Engine {
             self.run_commit();
             self.dispatch_all();
         }
-        // what waited for a drive that is out of service has ended just now, and no event follows
-        self.stop_if_durable();
+        if self.io.is_stopping() {
+            // what waited for a drive that is out of service has ended just now, and no event follows
+            self.stop_if_durable();
+            self.dispatch_all();
+        }
         while self.go_on() {
             self.run_requests();
             self.dispatch_all();

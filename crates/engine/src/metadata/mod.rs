@@ -73,7 +73,9 @@ pub(crate) struct MetadataHomes {
     drives: Members,
     /// … as the superblocks say durably.
     told: Members,
-    /// … as those say that are being written.
+    /// … as the superblocks say that are being written,
+    saying: Members,
+    /// … and as all drives will have been told then.
     telling: Members,
     /// The round of superblocks under way is one of these.
     is_round: bool,
@@ -149,20 +151,24 @@ impl MetadataHomes {
     }
 
     /// The first copies are about to be written. Both copies say what is known now, under one number.
+    ///
+    /// A round that was not asked for has the number of before. It may go to one drive alone, so nobody counts
+    /// as told by it.
     pub(crate) fn begin_telling(&mut self) {
-        let untold = self.untold.take().filter(|_| self.is_round);
-        // a round that failed is repeated under its own number: the drive that took none of them must
-        // not look as if it had missed a life
-        let is_repeated = untold.is_some_and(|untold| untold == (self.generation, self.drives));
-        if !std::mem::replace(&mut self.has_number, true) && !is_repeated {
-            self.generation += 1;
+        if !std::mem::replace(&mut self.has_number, true) {
+            let untold = self.untold.take().filter(|_| self.is_round);
+            // a round that failed is repeated under its own number: the drive that took none of them must
+            // not look as if it had missed a life
+            let is_repeated = untold.is_some_and(|untold| untold == (self.generation, self.drives));
+            self.generation += u64::from(!is_repeated);
+            self.telling = self.drives;
         }
-        self.telling = self.drives;
+        self.saying = self.drives;
     }
 
-    /// Who lags, as the round under way says in both copies.
-    pub(crate) fn telling_mask(&self) -> u64 {
-        self.telling.0
+    /// Who lags, as the superblocks that are being written say, in both copies.
+    pub(crate) fn said_mask(&self) -> u64 {
+        self.saying.0
     }
 
     /// One of them has ended.

@@ -100,7 +100,7 @@ mod tests {
         let asked = io.next_news();
         assert!(matches!(asked, Some(News::Superblocks { clean: false, copy: 0 })), "{asked:?}");
         homes.begin_telling();
-        let said = (homes.generation(), homes.telling_mask());
+        let said = (homes.generation(), homes.said_mask());
         if fails {
             homes.superblock_failed(IoError::Dead(DeviceId(0)));
         }
@@ -136,9 +136,9 @@ mod tests {
         homes.note_level(DeviceId(1));
         homes.note_lagging(DeviceId(2), &io);
         homes.begin_telling();
-        assert_eq!(homes.telling_mask(), 0b100, "what is known when the first copies are written");
+        assert_eq!(homes.said_mask(), 0b100, "what is known when the first copies are written");
         homes.note_lagging(DeviceId(1), &io);
-        assert_eq!(homes.telling_mask(), 0b100, "the second copies say the same");
+        assert_eq!(homes.said_mask(), 0b100, "the second copies say the same");
         assert_eq!(homes.told(io.now()), Ok(()));
         homes.end_round();
         assert!(!homes.is_told(), "nobody was told of the drive that failed meanwhile");
@@ -156,9 +156,12 @@ mod tests {
         homes.next_generation();
         homes.begin_telling();
         assert_eq!(homes.generation(), 2);
-        // a second round of a drain has the number of the first one
+        // a second round of a drain has the number of the first one, and goes to one drive alone
+        homes.note_lagging(DeviceId(1), &io);
         homes.begin_telling();
-        assert_eq!(homes.generation(), 2);
+        assert_eq!((homes.generation(), homes.said_mask()), (2, 0b10));
+        assert_eq!(homes.told(io.now()), Ok(()));
+        assert!(!homes.is_told(), "the others do not know it yet");
         // as if it had never been
         homes.repeat_generation();
         homes.ask_for_superblocks(false, &mut io);

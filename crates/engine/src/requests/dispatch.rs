@@ -311,17 +311,18 @@ mod tests {
         let (mut io, mut requests, mut map) = (drives(3, 1), Requests::default(), map_of(3));
         let [full, second, third, hdd] = [0, 1, 2, 3].map(DeviceId);
         let job = write(&mut requests, 4);
+        let Job::Write { task, .. } = job else { unreachable!("it is one") };
         let next = |requests: &Requests, map: &Map, io: &DeviceIo| {
             requests.ssd_with_room(full, &job, map, io)
         };
         assert_eq!(next(&requests, &map, &io), Some(second), "the first of equal ones");
-        io.enqueue(second, Class::Write, Job::Write { task: 0, bytes: 1 }, None);
+        io.enqueue(second, Class::Write, Job::Write { task, bytes: 1 }, None);
         assert_eq!(next(&requests, &map, &io), Some(third), "a shorter queue");
         map.allocate_on(2, SLOTS - RESERVED - 3).expect("it is empty");
         assert_eq!(next(&requests, &map, &io), Some(second), "one slot too few");
         map.allocate_on(1, SLOTS - RESERVED - 3).expect("it is empty");
         assert_eq!(next(&requests, &map, &io), None, "no SSD has room");
-        let edge = Job::Edge { task: 0, block: 0, mask: 1 };
+        let edge = Job::Edge { task, block: 0, mask: 1 };
         assert_eq!(requests.ssd_with_room(full, &edge, &map, &io), Some(third), "one block");
         assert_eq!(requests.ssd_with_room(hdd, &edge, &map, &io), None, "a log is no SSD");
     }

@@ -8,8 +8,8 @@
 use crate::device::{Device, Service};
 use crate::format::superblock::Standing;
 use crate::io::DeviceIo;
-use crate::map::objects::Objects;
 use crate::map::Map;
+use crate::map::objects::Objects;
 use crate::metadata::PROBE_AFTER;
 use crate::metadata_replica::MetadataReplica;
 use crate::migration::Migration;
