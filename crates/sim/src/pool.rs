@@ -397,7 +397,7 @@ impl SwarmConfig {
     }
 
     /// What all objects together can take.
-    pub(crate) fn space_bytes(&self) -> u64 {
+    pub fn space_bytes(&self) -> u64 {
         let layouts = self.engine(true).lay_out_places().expect("tiny pools can be laid out");
         let is_there = |id: usize| !self.spares.contains(&DeviceId(id as u8));
         let there = || layouts.iter().enumerate().filter(|(id, _)| is_there(*id));
