@@ -84,10 +84,10 @@ pub type Waiting = queue::Waiting<Job>;
 /// What became of a job that has left its queue.
 #[derive(Debug)]
 pub(crate) enum Issued {
-    /// Its commands are out, or it has failed.
+    /// Its commands are out.
     Sent,
-    /// It waits in the queue of another SSD, which has room.
-    PassedOn,
+    /// It left without a command: it waits for another drive, or has failed.
+    Left,
     /// It must wait for space.
     NoRoom(Waiting),
 }

@@ -212,9 +212,7 @@ impl Evacuation {
         let moves = drain.owns_move && d.queue.waits(Class::Background);
         moves.then_some(Turn::Move)
     }
-}
 
-impl Evacuation {
     /// Is nothing left of what lay on it, and is that durable?
     pub(crate) fn is_vacated(
         &self,
@@ -233,9 +231,7 @@ impl Evacuation {
             // what it has not made durable of its log is in RAM
             && io[device].tail.items.is_empty()
     }
-}
 
-impl Evacuation {
     /// Homes were read: are they what was written there once?
     pub(crate) fn check_homes_read(
         &self,
@@ -252,9 +248,7 @@ impl Evacuation {
         let is_bad = m.parts.iter().zip(found).any(differs);
         moves.active.as_mut().expect("asked above").failed |= is_bad;
     }
-}
 
-impl Evacuation {
     /// From now on the homes of these blocks lie where those of the others lay.
     fn leave_homes(
         &mut self,
@@ -273,9 +267,7 @@ impl Evacuation {
         self.current.as_deref_mut().expect("homes are left by a drain").left_with = batch;
         commit.note_pending(io.now());
     }
-}
 
-impl Evacuation {
     /// Do the records of one more run that changes places fit: in the next journal unit, with those that
     /// wait for a flush, and in the table?
     fn may_leave_more(
@@ -296,9 +288,7 @@ impl Evacuation {
         let is_crowded = objects.changes().bytes() > commit.body_bytes_max(journal) / 4;
         !is_crowded && objects.fits_with_homes(waiting + 1)
     }
-}
 
-impl Evacuation {
     /// Are the checksums of these homes in RAM, so that what is copied is what was written? Asks for them.
     fn has_checksums_of(
         &mut self,
@@ -331,9 +321,7 @@ impl Evacuation {
         self.current.as_deref_mut().expect("asked by the caller").awaits_page = None;
         true
     }
-}
 
-impl Evacuation {
     /// A flush of a hard drive made durable its home writes up to `mark`: what it holds of homes that are left
     /// counts.
     pub(crate) fn rehomed_durable(

@@ -311,9 +311,7 @@ impl Evacuation {
         };
         blocks * BLOCK_BYTES
     }
-}
 
-impl Evacuation {
     /// The drive that drains serves again; what was moved stays where it is. The caller wakes the engine.
     ///
     /// # Errors
@@ -365,9 +363,7 @@ impl Migration {
         }
         Ok(self.evacuation.lies_on(device, &store.map, &volumes.objects, io))
     }
-}
 
-impl Migration {
     /// Could this drive be drained? Says how many bytes would have to move.
     ///
     /// # Errors
@@ -415,9 +411,7 @@ impl Migration {
             ),
         }
     }
-}
 
-impl Migration {
     /// Nothing new goes to this drive from now on, and what lies there is moved away. The caller wakes the
     /// engine.
     ///
@@ -446,9 +440,7 @@ impl Migration {
         );
         Ok(())
     }
-}
 
-impl Migration {
     /// Could this drive be removed now?
     ///
     /// # Errors
@@ -482,9 +474,7 @@ impl Migration {
             }),
         }
     }
-}
 
-impl Migration {
     /// A drive that was drained is none of the pool any more. The caller wakes the engine.
     ///
     /// # Errors

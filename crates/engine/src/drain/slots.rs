@@ -176,9 +176,7 @@ impl Evacuation {
         }
         !d.has_waiting() && self.lies_on(device, map, objects, io) == 0
     }
-}
 
-impl Evacuation {
     /// To other SSDs, or home.
     fn move_away(
         &self,
@@ -223,9 +221,7 @@ impl Evacuation {
         moves.begin_writeback_of(&home, commit, map, self, io);
         true
     }
-}
 
-impl Evacuation {
     /// The sources of a drain's move are read: they are written to other SSDs.
     pub(crate) fn write_drained(
         &mut self,
@@ -275,9 +271,7 @@ impl Evacuation {
             moves.end_move(map, copies, tiers, self, io);
         }
     }
-}
 
-impl Evacuation {
     /// A read of a drain's move failed: its places are read one by one.
     pub(crate) fn drained_unread(
         &mut self,
@@ -328,9 +322,7 @@ impl Migration {
             io,
         )
     }
-}
 
-impl Migration {
     /// A part of it is written.
     pub(crate) fn drained_written(
         &mut self,
@@ -370,9 +362,7 @@ impl Migration {
             );
         }
     }
-}
 
-impl Migration {
     /// Begins a move of what lies on a drive that drains. False: not now, or there is nothing.
     pub(crate) fn begin_draining(
         &mut self,

@@ -175,9 +175,7 @@ impl Evacuation {
     pub(crate) fn drain_is_quiet(&self) -> bool {
         self.current.as_deref().is_none_or(|drain| drain.stage == Stage::Moving)
     }
-}
 
-impl Evacuation {
     /// What a drive is from now on, to everybody who asks.
     pub(crate) fn set_standing(
         &mut self,
@@ -199,9 +197,7 @@ impl Evacuation {
             self.evacuate(device, objects, io);
         }
     }
-}
 
-impl Evacuation {
     /// At the start, when it is known which blocks nobody has.
     pub(crate) fn go_on_evacuating(&self, objects: &mut Objects, io: &DeviceIo) {
         objects.fit_objects(io);
@@ -212,9 +208,7 @@ impl Evacuation {
             self.evacuate(device, objects, io);
         }
     }
-}
 
-impl Evacuation {
     fn leave_if_quiet(
         &mut self,
         device: DeviceId,
@@ -229,9 +223,7 @@ impl Evacuation {
         self.set_drain_stage(Stage::Removing(Step::Others));
         metadata.ask_for_superblocks(false, io);
     }
-}
 
-impl Evacuation {
     /// When a drain wants to be asked again, although nothing happens.
     pub(crate) fn drain_due(&self, commit: &Commit, moves: &Moves, io: &DeviceIo) -> Instant {
         let serves = (io.phase() == Phase::Running) && !commit.is_broken();
@@ -239,9 +231,7 @@ impl Evacuation {
         let drain = drain.filter(|drain| drain.drained.is_none() && moves.is_idle());
         drain.map_or(Instant::NEVER, |drain| drain.looks_at.max(drain.rests_until))
     }
-}
 
-impl Evacuation {
     /// What of a drain is possible now, beside moves.
     pub(crate) fn run_drain(
         &mut self,

@@ -72,9 +72,7 @@ impl MetadataReplica {
             self.rests_until = now + Duration::from_ns(now.since(since).ns * SNAPSHOT_REST);
         }
     }
-}
 
-impl MetadataReplica {
     /// Has something been missing here for so long that users make room?
     #[inline]
     pub(crate) fn is_late(&self, device: DeviceId, io: &DeviceIo) -> bool {

@@ -255,9 +255,7 @@ impl MetadataReplica {
             self.prompted = Some(now);
         }
     }
-}
 
-impl MetadataReplica {
     /// Where the metadata replica stands; `None` if the set has none beside its SSDs.
     pub(crate) fn status(&self, journal: &Journal, io: &DeviceIo) -> Option<MetadataReplicaStatus> {
         let f = self;

@@ -165,9 +165,7 @@ impl Copies {
             }
         }
     }
-}
 
-impl Copies {
     fn begin_copies_home(
         &mut self,
         map: &mut Map,
@@ -248,9 +246,7 @@ impl Migration {
                 io,
             )
     }
-}
 
-impl Migration {
     /// Begins a move for blocks that lack a place. False: nothing can be done now.
     pub(crate) fn begin_copies(
         &mut self,

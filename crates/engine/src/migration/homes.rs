@@ -116,9 +116,7 @@ impl Moves {
             }
         }
     }
-}
 
-impl Moves {
     /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
     pub(crate) fn flush_homed(
         &self,
@@ -137,9 +135,7 @@ impl Moves {
             self.want_home_flush(io);
         }
     }
-}
 
-impl Moves {
     /// Nothing is on its way home, and this turn has shown that nothing follows: what was waited with the
     /// flush for only waits for it, too, and perhaps nobody will ask again.
     pub(crate) fn flush_homed_at_rest(
@@ -155,9 +151,7 @@ impl Moves {
             self.flush_homed(commit, copies, tiers, io);
         }
     }
-}
 
-impl Moves {
     pub(crate) fn write_homes(
         &mut self,
         map: &mut Map,
@@ -272,9 +266,7 @@ impl Migration {
         policy.tiers.look_at_demoting();
         store.commit.note_pending(io.now());
     }
-}
 
-impl Migration {
     /// Homes (or a merged block) were written.
     pub(crate) fn move_write_done(
         &mut self,

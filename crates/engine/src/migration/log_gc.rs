@@ -81,9 +81,7 @@ impl Moves {
         }
         parts
     }
-}
 
-impl Moves {
     /// Merges a block with a durable fragment in these slots that no write holds. False: there is none.
     fn merge_in(
         &mut self,
@@ -101,9 +99,7 @@ impl Moves {
                 && self.start_merge(owner, map, requests, io)
         })
     }
-}
 
-impl Moves {
     /// A segment has living blocks that cannot be moved as they are: volatile ones need a flush,
     /// unrecorded ones a commit, fragments a merge.
     pub(crate) fn unlock_segment(
@@ -196,9 +192,7 @@ impl Migration {
         }
         false
     }
-}
 
-impl Migration {
     pub(crate) fn begin_log_gc(
         &mut self,
         store: &mut Store,

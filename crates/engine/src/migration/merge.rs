@@ -87,9 +87,7 @@ impl Moves {
         requests.lead_to(Next::Read(id));
         true
     }
-}
 
-impl Moves {
     /// Reads a block as a user would and writes it to a slot of its own. False: not now.
     pub(crate) fn start_merge(
         &mut self,
@@ -102,9 +100,7 @@ impl Moves {
         io.stats_mut().merge_reads += u64::from(starts);
         starts
     }
-}
 
-impl Moves {
     pub(crate) fn begin_merge(
         &mut self,
         map: &mut Map,
@@ -179,9 +175,7 @@ impl Migration {
         let owner = Owner::Migration(MigrationIo::Write { parts, kind });
         io.enqueue(region.device, Class::Background, Job::Io(op, owner), None);
     }
-}
 
-impl Migration {
     pub(crate) fn merge_written(
         &mut self,
         status: Result<(), IoError>,

@@ -294,9 +294,7 @@ impl Moves {
         let pins = io[device].queue.pins_mut();
         pins.await_free(address / BLOCK_BYTES, count)
     }
-}
 
-impl Moves {
     fn wants_writeback(
         &self,
         quiet: bool,
@@ -311,9 +309,7 @@ impl Moves {
             || (self.is_dirtier_than(config.writeback_low_percent, kept, map)
                 && (self.writing_back || (quiet && steering.homes_in_quiet)))
     }
-}
 
-impl Moves {
     fn space_is_urgent(
         &self,
         log_need: Need,
@@ -332,9 +328,7 @@ impl Moves {
             || tiers.much_is_demoting()
             || copies.are_awaited()
     }
-}
 
-impl Moves {
     pub(crate) fn end_move(
         &mut self,
         map: &mut Map,
@@ -363,9 +357,7 @@ impl Moves {
             io.send(Command::Release(m.buffer));
         }
     }
-}
 
-impl Moves {
     /// When idle time will begin, if something waits for it.
     pub(crate) fn moves_due(
         &self,
@@ -389,9 +381,7 @@ impl Moves {
                 || metadata_replica.awaits_quiet());
         if waits { io.quiet_from() } else { Instant::NEVER }
     }
-}
 
-impl Moves {
     fn begin_writeback(
         &mut self,
         map: &mut Map,

@@ -217,9 +217,7 @@ impl Promotions {
         *count += 1;
         *count
     }
-}
 
-impl Promotions {
     /// Is there room for a promotion, on the SSDs and in the rate?
     fn promotion_is_due(
         &mut self,
@@ -238,9 +236,7 @@ impl Promotions {
         }
         self.left_bytes >= BLOCK_BYTES
     }
-}
 
-impl Promotions {
     /// A hard drive has read blocks of its log for a user: those that it was asked for often enough are
     /// to be promoted.
     pub(crate) fn note_log_read(

@@ -281,7 +281,7 @@ impl Tiers {
         device: DeviceId,
         requests: &mut Requests,
         metadata_replica: &mut MetadataReplica,
-        steering: &mut Steering,
+        steering: &Steering,
         io: &mut DeviceIo,
     ) {
         if !io.ssds().is_empty() {
@@ -315,9 +315,7 @@ impl TailCopies {
         self.copy_tail(device, io, map, requests);
         !is_beyond_rescue(device, io, moves, deferred_free) || map.displaced_count() > 0
     }
-}
 
-impl TailCopies {
     /// A part of a tail is on the SSD.
     pub(crate) fn tail_copied(
         &mut self,
@@ -390,9 +388,7 @@ impl Migration {
         io[device].flush_wanted = true;
         false
     }
-}
 
-impl Migration {
     /// A flush of a hard drive ended.
     pub(crate) fn hdd_flush_done(
         &mut self,

@@ -82,9 +82,7 @@ impl Policy {
         }
         Ok(())
     }
-}
 
-impl Policy {
     /// Whose request is it?
     #[inline]
     pub(crate) fn name_stream(&mut self, task: &mut Task, io: &DeviceIo) {
@@ -95,9 +93,7 @@ impl Policy {
             (task.stream, task.sequential) = clients.arrived(io.now(), &request);
         }
     }
-}
 
-impl Policy {
     /// A request of a stream has been answered.
     #[inline]
     pub(crate) fn count_delivered(&mut self, task: &Task, io: &DeviceIo) {
@@ -109,9 +105,7 @@ impl Policy {
             clients.answered(io.now(), task.stream, bytes);
         }
     }
-}
 
-impl Policy {
     /// When a stream may go on that its limit, or somebody else's turn, holds back. On a drive that is
     /// full a command has to end first.
     #[inline]
@@ -128,11 +122,9 @@ impl Policy {
         };
         io.drives().iter().filter_map(held).min().unwrap_or(Instant::NEVER)
     }
-}
 
-impl Policy {
     fn issue_taken(
-        &mut self,
+        &self,
         (device, lane): (DeviceId, usize),
         (taken, candidate): (Taken, Candidate),
         store: &mut Store,
@@ -156,8 +148,8 @@ impl Policy {
                 }
                 true
             }
-            Issued::PassedOn => {
-                // the other SSD charges it
+            Issued::Left => {
+                // nobody is charged for it here: no command of it will ever end
                 queues.left(now, pick);
                 true
             }
@@ -170,9 +162,7 @@ impl Policy {
             }
         }
     }
-}
 
-impl Policy {
     fn dispatch_lane(
         &mut self,
         device: DeviceId,
@@ -239,9 +229,7 @@ impl Policy {
             (_, None) => false,
         }
     }
-}
 
-impl Policy {
     /// Issues the job that the order chooses. False: nothing can go now.
     pub(crate) fn dispatch_stream(
         &mut self,

@@ -444,7 +444,7 @@ impl Streams {
         }
     }
 
-    /// The job has gone to the queue of another drive: nothing is charged here.
+    /// The job left the queue without a command: nothing is charged.
     pub fn left(&mut self, now: Instant, pick: Pick) {
         if let Pick::Stream { index, .. } = pick {
             self.refresh(usize::from(index), now);

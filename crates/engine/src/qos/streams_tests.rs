@@ -283,6 +283,23 @@ fn who_must_wait_for_space_is_first_again_and_reads_pass() {
     assert!(rig.streams.take_any(at(30)).is_none());
 }
 
+/// Seen: a write that another SSD took, or that was refused, counted as one in flight for ever.
+#[test]
+fn what_leaves_without_a_command_is_not_charged() {
+    let mut rig = Rig::new(&[stream(50, None, None)], 0);
+    rig.push(0, 0, false);
+    rig.push(0, 0, false);
+    let before = rig.streams.view(at(1), 0).due;
+    let taken = rig.streams.take(at(1), Candidate::Due);
+    rig.streams.left(at(1), taken.pick);
+    assert_eq!(
+        rig.streams.view(at(1), 0).due,
+        before,
+        "the next one has the deadline of the first"
+    );
+    assert_eq!(rig.streams.waiting(), 1);
+}
+
 #[test]
 fn limits_are_shared_by_the_drives() {
     let (config, _) = stream(0, None, Some(Rate::Requests(10)));

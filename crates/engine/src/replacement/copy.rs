@@ -216,9 +216,7 @@ impl Replacement {
         let id = super::name(h.flights.insert(flight));
         io.send(Command::Submit(crate::port::Io { id, device: place, op }));
     }
-}
 
-impl Replacement {
     /// The next step of the copy, if it is its time.
     pub(super) fn run_copy(
         &mut self,

@@ -158,9 +158,7 @@ impl Replacement {
             None => device.standing,
         }
     }
-}
 
-impl Replacement {
     /// The last command that went to it in another way has ended: it is where it belongs.
     pub(super) fn land(&mut self, metadata: &mut MetadataHomes, io: &mut DeviceIo) {
         let h = self.current.as_deref().expect("asked while there is one");

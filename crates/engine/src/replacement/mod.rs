@@ -438,9 +438,7 @@ impl Replacement {
                 && h.marked_bytes >= h.markable_bytes()
         })
     }
-}
 
-impl Replacement {
     /// Could this drive be replaced by one of so many bytes?
     ///
     /// # Errors
@@ -485,9 +483,7 @@ impl Replacement {
         }
         Ok(())
     }
-}
 
-impl Replacement {
     /// A drive that the event loop has added behind all others shall take the place of this one, which may have
     /// been removed, under an id that no drive had before. The caller wakes the engine.
     ///

@@ -122,9 +122,7 @@ impl Replacement {
         h.copied_bytes = h.copied_bytes.min(h.plan.data_bytes());
         h.marked_bytes = h.copied_bytes;
     }
-}
 
-impl Replacement {
     /// Reads the successor's marks, or superblocks, beside those of the members.
     pub(crate) fn open_successor(&mut self, start: &mut Start, io: &mut DeviceIo) {
         let Some(successor) = io.config().successor else { return };

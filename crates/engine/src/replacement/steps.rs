@@ -1,6 +1,6 @@
 //! What a replacement does in each turn, and when its commands end.
 
-use super::*;
+use super::{Ending, Flight, IO_BIT, Stage};
 use crate::io::DeviceIo;
 use crate::migration::Migration;
 use crate::policy::Policy;
@@ -16,9 +16,9 @@ impl Replicas {
     pub(crate) fn run_replacement(
         &mut self,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
-        migration: &mut Migration,
+        migration: &Migration,
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
@@ -38,9 +38,9 @@ impl Replicas {
             self.replacement.run_copy(requests, &mut policy.steering, &policy.tiers, io);
         }
         self.replacement.run_switch(
-            &mut volumes.objects,
+            &volumes.objects,
             &mut store.metadata,
-            &mut migration.evacuation,
+            &migration.evacuation,
             io,
         );
     }

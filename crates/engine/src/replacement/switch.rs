@@ -115,9 +115,7 @@ impl Replacement {
         self.ended = Some(super::ReplacementView { ended, stage: "ended", ..h.view() });
         io.send(Command::LetGo { device: h.device });
     }
-}
 
-impl Replacement {
     fn write_own_superblock(
         &mut self,
         copy: usize,
@@ -132,9 +130,7 @@ impl Replacement {
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
         self.send_replacement(place, op, Flight::OwnSuperblock, io);
     }
-}
 
-impl Replacement {
     /// The old drive's superblock says that it was replaced, for whoever brings it alone.
     fn tell_old(
         &mut self,
@@ -154,9 +150,7 @@ impl Replacement {
         let op = IoOp::WriteMeta { offset_bytes, bytes: told.encode(), fua: true };
         self.send_replacement(device, op, Flight::Retire, io);
     }
-}
 
-impl Replacement {
     pub(super) fn switch_flushed(
         &mut self,
         status: Result<(), IoError>,
@@ -179,9 +173,7 @@ impl Replacement {
         metadata.next_generation();
         self.write_own_superblock(0, objects, metadata, evacuation, io);
     }
-}
 
-impl Replacement {
     /// … or could not be told: the others were.
     pub(super) fn old_was_told(
         &mut self,
@@ -206,9 +198,7 @@ impl Replacement {
         self.ended = Some(super::ReplacementView { ended, stage: "ended", ..h.view() });
         io.send_all(h.held.into_iter().map(Command::Submit));
     }
-}
 
-impl Replacement {
     /// Nothing goes to the old drive any more: when all is quiet, the successor is flushed.
     fn settle_successor(
         &mut self,
@@ -233,15 +223,13 @@ impl Replacement {
             self.send_replacement(place, IoOp::Flush, Flight::SwitchFlush, io);
         }
     }
-}
 
-impl Replacement {
     /// What comes before and after the copying, as far as it is possible now.
     pub(super) fn run_switch(
         &mut self,
-        objects: &mut Objects,
+        objects: &Objects,
         metadata: &mut MetadataHomes,
-        evacuation: &mut Evacuation,
+        evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) {
         let no_round = !metadata.writes_superblocks();
@@ -297,9 +285,7 @@ impl Replicas {
             other => unreachable!("no round in {other:?}"),
         }
     }
-}
 
-impl Replicas {
     pub(super) fn own_superblock_written(
         &mut self,
         status: Result<(), IoError>,

@@ -45,9 +45,7 @@ impl Requests {
         }
         self.take_blocks(id, io);
     }
-}
 
-impl Requests {
     /// Zeroing: whole blocks only change the map; part blocks at the ends are written as zeroes.
     pub(crate) fn begin_zeroes(
         &mut self,
@@ -94,9 +92,7 @@ impl Requests {
         self[id].started = io.now();
         self.lead_to(Next::Written(id));
     }
-}
 
-impl Requests {
     /// A request arrives.
     pub(crate) fn on_request(
         &mut self,
@@ -117,9 +113,7 @@ impl Requests {
             Err(error) => io.refuse_request(request, error),
         }
     }
-}
 
-impl Requests {
     /// What it wanted to be durable is, or never will be.
     pub(crate) fn durable(
         &mut self,
@@ -139,9 +133,7 @@ impl Requests {
         }
         self.answer(id, PayloadId::NONE, 0, io);
     }
-}
 
-impl Requests {
     pub(crate) fn end(
         &mut self,
         (id, payload): (TaskId, PayloadId),

@@ -40,9 +40,7 @@ impl Requests {
         .map(|(_, &id)| id)
         .min_by_key(|&id| (io[id].queue.length(), id))
     }
-}
 
-impl Requests {
     /// A job that has left the queue of an SSD goes into that of another one.
     fn pass_on(&self, from: DeviceId, to: DeviceId, waiting: Waiting, io: &mut DeviceIo) {
         let (Job::Write { task, .. } | Job::Edge { task, .. }) = &waiting.job else {
@@ -55,9 +53,7 @@ impl Requests {
         io.enqueue(to, Class::Write, waiting.job, whose);
         io.note_passed_on();
     }
-}
 
-impl Requests {
     fn fail_unissued(&mut self, id: TaskId, error: IoError) {
         self.note_error(id, error);
         let task = &mut self[id];
@@ -68,9 +64,7 @@ impl Requests {
             self.lead_to(Next::Written(id));
         }
     }
-}
 
-impl Requests {
     /// A job that has left its queue is not sent: the device does not take it any more.
     fn fail_waiting(
         &mut self,
@@ -109,14 +103,12 @@ impl Requests {
             }
         }
     }
-}
 
-impl Requests {
     /// The first waiting job of a device of which nothing is asked fails.
     pub(crate) fn fail_one(
         &mut self,
         device: DeviceId,
-        steering: &mut Steering,
+        steering: &Steering,
         io: &mut DeviceIo,
     ) -> bool {
         let now = io.now();
@@ -128,9 +120,7 @@ impl Requests {
         self.fail_waiting(device, waiting, steering, io);
         true
     }
-}
 
-impl Requests {
     /// Issues a job that has left its queue; gives it back if it must wait for space.
     pub(crate) fn issue(
         &mut self,
@@ -138,13 +128,13 @@ impl Requests {
         waiting: Waiting,
         store: &mut Store,
         migration: &mut Migration,
-        policy: &mut Policy,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) -> Issued {
         let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
         if (is_write && io.no_space().is_some()) || !io[device].takes_job(&waiting.job) {
             self.fail_waiting(device, waiting, &policy.steering, io);
-            return Issued::Sent;
+            return Issued::Left;
         }
         let issued = match &waiting.job {
             Job::Write { task, .. } => {
@@ -171,7 +161,7 @@ impl Requests {
         if !issued {
             if let Some(other) = self.ssd_with_room(device, &waiting.job, &store.map, io) {
                 self.pass_on(device, other, waiting, io);
-                return Issued::PassedOn;
+                return Issued::Left;
             }
             self.wait_for_space(&waiting.job, io);
             return Issued::NoRoom(waiting);
@@ -184,9 +174,7 @@ impl Requests {
         io[device].queue.leave(1);
         Issued::Sent
     }
-}
 
-impl Requests {
     /// Issues the first job of a class. False: it must wait for space.
     pub(crate) fn issue_class(
         &mut self,
@@ -194,22 +182,20 @@ impl Requests {
         class: Class,
         store: &mut Store,
         migration: &mut Migration,
-        policy: &mut Policy,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) -> bool {
         let d = &mut io[device];
         let waiting = d.queue.pop(class).expect("the class was asked for");
         match self.issue(device, waiting, store, migration, policy, io) {
-            Issued::Sent | Issued::PassedOn => true,
+            Issued::Sent | Issued::Left => true,
             Issued::NoRoom(waiting) => {
                 io[device].queue.unpop(class, waiting);
                 false
             }
         }
     }
-}
 
-impl Requests {
     fn dispatch_one(
         &mut self,
         device: DeviceId,
@@ -220,7 +206,7 @@ impl Requests {
     ) -> bool {
         let d = &io[device];
         if d.is_out() {
-            return self.fail_one(device, &mut policy.steering, io);
+            return self.fail_one(device, &policy.steering, io);
         }
         if d.streams.is_some() {
             return policy.dispatch_stream(device, store, self, migration, io);
@@ -254,9 +240,7 @@ impl Requests {
             Some(class) => self.issue_class(device, class, store, migration, policy, io),
         }
     }
-}
 
-impl Requests {
     /// Issues what the device can take now.
     #[inline]
     pub(crate) fn dispatch(

@@ -142,9 +142,7 @@ impl Policy {
         io.submit(device, units, Owner::Metadata(MetadataIo::ReplicaUnits));
         true
     }
-}
 
-impl Policy {
     /// Flushes the drive, after what the metadata replica on it still lacks.
     pub(super) fn settle_hdd(
         &mut self,
@@ -158,18 +156,10 @@ impl Policy {
         {
             io[device].flush_wanted = true;
         } else {
-            self.tiers.flush_hdd(
-                device,
-                requests,
-                &mut store.metadata_replica,
-                &mut self.steering,
-                io,
-            );
+            self.tiers.flush_hdd(device, requests, &mut store.metadata_replica, &self.steering, io);
         }
     }
-}
 
-impl Policy {
     fn carry_out(
         &mut self,
         device: DeviceId,
@@ -199,9 +189,7 @@ impl Policy {
             Action::Write | Action::Return => unreachable!("nobody waits"),
         }
     }
-}
 
-impl Policy {
     /// Does what is due for the metadata on the drive. False: nothing can be done just now.
     fn serve_metadata_replica(
         &mut self,
@@ -221,9 +209,7 @@ impl Policy {
         }
         true
     }
-}
 
-impl Policy {
     /// What a hard drive does that is read only: reads, and the flush that is wanted of it.
     fn dispatch_read_only(
         &mut self,
@@ -240,19 +226,11 @@ impl Policy {
             }
         }
         if d.flush_wanted && d.flushing.is_none() {
-            self.tiers.flush_hdd(
-                device,
-                requests,
-                &mut store.metadata_replica,
-                &mut self.steering,
-                io,
-            );
+            self.tiers.flush_hdd(device, requests, &mut store.metadata_replica, &self.steering, io);
         }
         false
     }
-}
 
-impl Policy {
     fn dispatch_log_write(
         &mut self,
         device: DeviceId,
@@ -297,9 +275,7 @@ impl Policy {
             }
         }
     }
-}
 
-impl Policy {
     /// Issues at most one command. True: ask again.
     pub(crate) fn dispatch_hdd(
         &mut self,
@@ -312,7 +288,7 @@ impl Policy {
     ) -> bool {
         let d = &io[device];
         if d.is_out() {
-            return requests.fail_one(device, &mut self.steering, io);
+            return requests.fail_one(device, &self.steering, io);
         }
         if d.queue.in_flight() >= d.config.depth {
             return false;

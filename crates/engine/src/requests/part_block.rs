@@ -67,9 +67,7 @@ impl Requests {
             io.enqueue(device, Class::Write, Job::Edge { task: id, block, mask }, whose);
         }
     }
-}
 
-impl Requests {
     /// An edge's turn has come. False: no space yet.
     pub(crate) fn issue_edge(
         &self,
@@ -115,9 +113,7 @@ impl Requests {
         );
         true
     }
-}
 
-impl Requests {
     /// An edge of zeroes is on its device.
     pub(crate) fn edge_done(
         &mut self,

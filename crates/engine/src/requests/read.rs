@@ -79,9 +79,7 @@ impl Requests {
             io.enqueue(region.device, Class::Read, job, whose);
         }
     }
-}
 
-impl Requests {
     /// Nothing of the read is under way. A request gets another buffer, and a part the place in its
     /// parent's again.
     fn begin_anew(&mut self, id: TaskId, io: &mut DeviceIo) {
@@ -96,9 +94,7 @@ impl Requests {
         io.stats_mut().repaired_reads += 1;
         self.lead_to(Next::Read(id));
     }
-}
 
-impl Requests {
     /// A drive that left a read without an answer may still write to its buffers: the read begins again
     /// without the drive, into others. False: it ends with an error instead.
     fn reads_again(&mut self, id: TaskId, io: &mut DeviceIo) -> bool {
@@ -111,9 +107,7 @@ impl Requests {
         self.begin_anew(id, io);
         true
     }
-}
 
-impl Requests {
     /// One of the things a read or a merge waited for is done.
     pub(crate) fn part_done(
         &mut self,
@@ -154,9 +148,7 @@ impl Requests {
         }
         self.answer(id, buffer, skip_bytes, io);
     }
-}
 
-impl Requests {
     /// Homes need their checksum pages first. True if the task now waits for some.
     fn await_checksum_pages(
         &mut self,
@@ -257,9 +249,7 @@ impl Requests {
         let job = Job::Io(op, Owner::Request(RequestIo::Read(Box::new(part))));
         io.enqueue(source.device, Class::Read, job, whose);
     }
-}
 
-impl Requests {
     /// Reads the blocks of a failed part one by one from where else they are. The map may have
     /// moved on meanwhile; then its newer version is as good an answer.
     pub(crate) fn retry_read(
@@ -312,9 +302,7 @@ impl Requests {
         }
         self.part_done(id, &mut store.map, &mut policy.tiers, io);
     }
-}
 
-impl Requests {
     pub(crate) fn begin_user_read(
         &mut self,
         id: TaskId,

@@ -81,9 +81,7 @@ impl Requests {
         }
         self.part_done(part.task, &mut store.map, &mut policy.tiers, io);
     }
-}
 
-impl Requests {
     fn read_copy(
         &mut self,
         (id, logical, count): (TaskId, Logical, u32),
@@ -109,9 +107,7 @@ impl Requests {
         let job = Job::Io(op, Owner::Request(RequestIo::Verify(Box::new(part))));
         io.enqueue(source.device, Class::Read, job, whose);
     }
-}
 
-impl Requests {
     /// Reads what `first..end` has in further places than the one that answers the read.
     pub(super) fn read_copies(
         &mut self,

@@ -124,9 +124,7 @@ impl Requests {
         }
         true
     }
-}
 
-impl Requests {
     /// Where does this write go? Asks the tier, then the policy, and counts the reason.
     fn steer_write(
         &mut self,
@@ -172,9 +170,7 @@ impl Requests {
         }
         decision.target
     }
-}
 
-impl Requests {
     pub(crate) fn begin_user_write(
         &mut self,
         id: TaskId,
@@ -207,9 +203,7 @@ impl Requests {
             self.begin_part_blocks(id, &request, io, &mut store.map);
         }
     }
-}
 
-impl Requests {
     pub(crate) fn write_failed(
         &mut self,
         device: DeviceId,
@@ -263,9 +257,7 @@ impl Requests {
         store.zero_fixed(first, end);
         self.lead_to(Next::Written(id));
     }
-}
 
-impl Requests {
     /// All device commands of a write are done.
     pub(crate) fn finish_write(
         &mut self,
@@ -327,9 +319,7 @@ impl Requests {
             self.answer(id, PayloadId::NONE, 0, io);
         }
     }
-}
 
-impl Requests {
     fn name_places(
         &mut self,
         (id, logical, run): (TaskId, Logical, Run),
@@ -398,9 +388,7 @@ impl Requests {
         store.commit.note_pending(io.now());
         store.map.touch(Touch { logical, count: run.count }, run.slot, fua);
     }
-}
 
-impl Requests {
     /// A run of a user's write is on its device: the map names it.
     pub(crate) fn write_done(
         &mut self,

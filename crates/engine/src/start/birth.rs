@@ -44,18 +44,14 @@ impl Start {
         }
         Ok(())
     }
-}
 
-impl Start {
     /// From now on what is read is read for users, and not to build on.
     pub(crate) fn runs(&mut self, pairs: &mut Pairs, io: &mut DeviceIo) {
         self.end();
         io.enter(Phase::Running);
         pairs.engine_runs();
     }
-}
 
-impl Start {
     /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is
     /// cut short leaves no pool.
     pub(crate) fn format_metadata(
@@ -99,9 +95,7 @@ impl Start {
         let none = Bits::new(store.map.shard_count());
         store.checkpoint.recovered(1, none.clone(), none, None);
     }
-}
 
-impl Start {
     /// Everything is ready: requests are welcome.
     pub(crate) fn serve(
         &mut self,
@@ -126,9 +120,7 @@ impl Start {
         self.runs(&mut replicas.pairs, io);
         io.send(Command::Started(Ok(())));
     }
-}
 
-impl Start {
     /// A write that a start waits for has ended.
     pub(crate) fn write_done(&mut self, status: Result<(), IoError>, io: &mut DeviceIo) {
         if let Err(error) = status {

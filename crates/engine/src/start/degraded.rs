@@ -158,9 +158,7 @@ impl Start {
             || map.fragments(block).iter().all(|fragment| elsewhere(fragment.slot));
         !(base && fragments)
     }
-}
 
-impl Start {
     /// Everything is known that can be known: reads are welcome.
     pub(crate) fn serve_degraded(
         &mut self,

@@ -14,12 +14,9 @@ use crate::map::objects::Objects;
 use crate::map::{Map, NONE, Slot};
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
-use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::owner::{Owner, StartIo};
-use crate::policy::Policy;
 use crate::port::IoOp;
-use crate::replicas::Replicas;
 use crate::start::{READS_MAX, Stage, Start};
 use crate::store::Store;
 use crate::volumes::Volumes;
@@ -197,20 +194,10 @@ impl Start {
         let places = places(flags, step(ssd), step(log), checksum);
         self.starting().recovered.replace(logical + i, home, places);
     }
-}
 
-impl Start {
     /// Applies every unit behind the checkpoint, then makes sure that the first unreadable one is a
     /// torn tail and not damage.
-    fn replay_journal(
-        &mut self,
-        store: &mut Store,
-        volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
-        io: &mut DeviceIo,
-    ) {
+    fn replay_journal(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
         let pool = io.config().pool;
         let starting = self.starting();
         let mut rings = std::mem::take(&mut starting.rings);
@@ -281,18 +268,13 @@ impl Start {
             self.erase_torn(&rings, end, next, io);
         }
         self.starting().journal = Some(journal);
-        self.flush_all(store, volumes, migration, policy, replicas, io);
+        self.flush_all(io);
     }
-}
 
-impl Start {
     pub(crate) fn read_journal(
         &mut self,
         store: &mut Store,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
         loop {
@@ -300,7 +282,7 @@ impl Start {
             let ring_bytes = starting.rings[0].1.len() as u64;
             if starting.next >= ring_bytes * starting.rings.len() as u64 {
                 if starting.outstanding == 0 {
-                    self.replay_journal(store, volumes, migration, policy, replicas, io);
+                    self.replay_journal(store, volumes, io);
                 }
                 return;
             }
@@ -365,9 +347,6 @@ impl Start {
         &mut self,
         store: &mut Store,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
         let bytes = self.journal_layout_bytes(&store.metadata, io);
@@ -388,6 +367,6 @@ impl Start {
             starting.witness = Some(witness);
             starting.rings.push((witness, vec![0; bytes as usize]));
         }
-        self.read_journal(store, volumes, migration, policy, replicas, io);
+        self.read_journal(store, volumes, io);
     }
 }

@@ -19,7 +19,7 @@ mod table;
 use crate::StartError;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
 use crate::format::superblock::Superblock;
-use crate::io::{DeviceIo, Phase};
+use crate::io::{DeviceIo, News, Phase};
 use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
 use crate::map::journal::Journal;
@@ -116,9 +116,7 @@ impl Start {
     pub(crate) fn end(&mut self) {
         self.found = None;
     }
-}
 
-impl Start {
     pub(crate) fn starting(&mut self) -> &mut Starting {
         self.found.as_deref_mut().expect("the engine starts")
     }
@@ -280,9 +278,7 @@ impl Start {
             )));
         }
     }
-}
 
-impl Start {
     pub(crate) fn on_start(
         &mut self,
         store: &mut Store,
@@ -320,9 +316,7 @@ impl Start {
             }
         }
     }
-}
 
-impl Start {
     pub(crate) fn install(
         &mut self,
         store: &mut Store,
@@ -403,34 +397,21 @@ impl Start {
             store.metadata.ask_for_superblocks(false, io);
         }
     }
-}
 
-impl Start {
     /// What was read may still be in a drive's buffer. Before anything is built on it, it is
     /// durable: otherwise a second power cut could take back a record whose freed places have been
     /// written over.
-    pub(crate) fn flush_all(
-        &mut self,
-        store: &mut Store,
-        volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
-        io: &mut DeviceIo,
-    ) {
+    pub(crate) fn flush_all(&mut self, io: &mut DeviceIo) {
         self.starting().stage = Stage::Flush;
-        if io.breaks(Mutant::RecoveryWithoutFlush) {
-            if self.starting().outstanding == 0 {
-                self.install(store, volumes, migration, policy, replicas, io);
-            }
-            return;
-        }
+        let skips = io.breaks(Mutant::RecoveryWithoutFlush);
         for id in io.drives().ids() {
-            if io[id].is_faulted() {
-                continue;
+            if !skips && !io[id].is_faulted() {
+                self.starting().outstanding += 1;
+                io.submit(id, IoOp::Flush, Owner::Start(StartIo::Write));
             }
-            self.starting().outstanding += 1;
-            io.submit(id, IoOp::Flush, Owner::Start(StartIo::Write));
+        }
+        if self.starting().outstanding == 0 {
+            io.tell(News::StartWritesOver);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a start reads, in order: roots, objects, shards, journal.
 
-use super::*;
+use super::{READS_MAX, Stage, Start};
 use crate::StartError;
 use crate::format::record;
 use crate::format::superblock::Standing;
@@ -138,15 +138,7 @@ impl Start {
         io.tell(News::StartReadOver);
     }
 
-    fn read_shards(
-        &mut self,
-        store: &mut Store,
-        volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
-        io: &mut DeviceIo,
-    ) {
+    fn read_shards(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
         let shards = store.map.shard_count() as u64;
         loop {
             let starting = self.starting();
@@ -161,7 +153,7 @@ impl Start {
             let shard = starting.next;
             if shard >= shards {
                 if starting.outstanding == 0 {
-                    self.begin_journal(store, volumes, migration, policy, replicas, io);
+                    self.begin_journal(store, volumes, io);
                 }
                 return;
             }
@@ -174,9 +166,6 @@ impl Start {
         &mut self,
         store: &mut Store,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
         let blocks = store.map.logical().len();
@@ -185,19 +174,11 @@ impl Start {
         starting.stage = Stage::Shards;
         starting.recovered = recovered;
         starting.next = 0;
-        self.read_shards(store, volumes, migration, policy, replicas, io);
+        self.read_shards(store, volumes, io);
     }
 
     /// Objects are in the root, or in a table that it names.
-    fn begin_objects(
-        &mut self,
-        store: &mut Store,
-        volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
-        io: &mut DeviceIo,
-    ) {
+    fn begin_objects(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
         let Some((_, root)) = &self.starting().root else {
             self.refuse(
                 StartError::Corrupt(
@@ -223,7 +204,7 @@ impl Start {
         for found in &records {
             volumes.objects.replay_record(found);
         }
-        self.begin_table(store, volumes, migration, policy, replicas, io);
+        self.begin_table(store, volumes, io);
     }
 
     /// One of the reads that the present stage waits for has been seen to.
@@ -231,8 +212,8 @@ impl Start {
         &mut self,
         store: &mut Store,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
+        migration: &Migration,
+        policy: &Policy,
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
@@ -247,12 +228,12 @@ impl Start {
         }
         let stage = self.starting().stage;
         match stage {
-            Stage::Table => self.read_table(store, volumes, migration, policy, replicas, io),
-            Stage::Shards => self.read_shards(store, volumes, migration, policy, replicas, io),
-            Stage::Journal => self.read_journal(store, volumes, migration, policy, replicas, io),
+            Stage::Table => self.read_table(store, volumes, io),
+            Stage::Shards => self.read_shards(store, volumes, io),
+            Stage::Journal => self.read_journal(store, volumes, io),
             _ if self.starting().outstanding > 0 => {}
             Stage::Superblocks => self.read_roots(store, volumes, migration, policy, replicas, io),
-            Stage::Roots => self.begin_objects(store, volumes, migration, policy, replicas, io),
+            Stage::Roots => self.begin_objects(store, volumes, io),
             Stage::Format | Stage::Flush => {}
         }
     }

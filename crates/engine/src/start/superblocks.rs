@@ -26,9 +26,7 @@ impl Start {
             }
         }
     }
-}
 
-impl Start {
     pub(super) fn take_root(
         &mut self,
         device: DeviceId,
@@ -54,9 +52,7 @@ impl Start {
             *best = Some((device, root));
         }
     }
-}
 
-impl Start {
     /// Are these the drives of one pool, all of them, in their places?
     pub(super) fn check_superblocks(
         &mut self,

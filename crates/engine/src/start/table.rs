@@ -12,9 +12,6 @@ use crate::format::{crc32c, record};
 use crate::io::DeviceIo;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
-use crate::migration::Migration;
-use crate::policy::Policy;
-use crate::replicas::Replicas;
 use crate::start::{READS_MAX, Stage as StartStage, Start};
 use crate::store::Store;
 use crate::volumes::Volumes;
@@ -81,18 +78,8 @@ impl Start {
         self.starting().table_is_mended = true;
         self.read_table_page(next, index, io);
     }
-}
 
-impl Start {
-    fn end_table(
-        &mut self,
-        store: &mut Store,
-        volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
-        io: &mut DeviceIo,
-    ) {
+    fn end_table(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
         let checksums = std::mem::take(&mut self.starting().page_checksums);
         let image = self.starting().root.as_ref().and_then(|(_, root)| root.image);
         let covered: Vec<u8> = checksums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
@@ -101,18 +88,13 @@ impl Start {
             self.refuse(StartError::Corrupt(text.into()), io);
             return;
         }
-        self.begin_shards(store, volumes, migration, policy, replicas, io);
+        self.begin_shards(store, volumes, io);
     }
-}
 
-impl Start {
     pub(crate) fn read_table(
         &mut self,
         store: &mut Store,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
         loop {
@@ -120,7 +102,7 @@ impl Start {
             let pages = starting.page_checksums.len() as u64;
             if starting.next >= pages {
                 if starting.outstanding == 0 {
-                    self.end_table(store, volumes, migration, policy, replicas, io);
+                    self.end_table(store, volumes, io);
                 }
                 return;
             }
@@ -134,17 +116,12 @@ impl Start {
             self.read_table_page(device, index, io);
         }
     }
-}
 
-impl Start {
     /// The root was found: reads the table that it names.
     pub(crate) fn begin_table(
         &mut self,
         store: &mut Store,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
         let starting = self.starting();
@@ -160,6 +137,6 @@ impl Start {
         starting.stage = StartStage::Table;
         starting.next = 0;
         starting.page_checksums = vec![0; pages as usize];
-        self.read_table(store, volumes, migration, policy, replicas, io);
+        self.read_table(store, volumes, io);
     }
 }

@@ -67,9 +67,7 @@ impl Checkpoint {
     pub(super) fn begun_checkpoint(&self) -> u64 {
         self.number() + u64::from(!self.is_idle())
     }
-}
 
-impl Checkpoint {
     /// The metadata replica is level when its snapshot is there.
     fn note_metadata_replica_level(
         &self,
@@ -86,9 +84,7 @@ impl Checkpoint {
             metadata.note_level(home);
         }
     }
-}
 
-impl Checkpoint {
     pub(super) fn is_checkpoint_wanted(
         &self,
         checksums: &HomeChecksums,
@@ -101,9 +97,7 @@ impl Checkpoint {
         self.is_wanted(journal, checksums, metadata_replica, io)
             || metadata.wants_checkpoint(self.number(), io)
     }
-}
 
-impl Checkpoint {
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
     /// written.
     pub(crate) fn begin_levelling(
@@ -125,9 +119,7 @@ impl Checkpoint {
             }
         }
     }
-}
 
-impl Checkpoint {
     fn is_checkpoint_due(
         &self,
         batches: Batches,
@@ -160,9 +152,7 @@ impl Store {
         let due = self.checkpoint.due(is_wanted, self.commit.is_broken(), now);
         due.min(self.pages.due(now))
     }
-}
 
-impl Store {
     /// Where the journal's batches stand.
     pub(crate) fn batches(&self) -> Batches {
         Batches {
@@ -172,9 +162,7 @@ impl Store {
             is_broken: self.commit.is_broken(),
         }
     }
-}
 
-impl Store {
     /// A page of home checksums was read.
     pub(crate) fn checksum_page_read(
         &mut self,
@@ -207,9 +195,7 @@ impl Store {
             }
         }
     }
-}
 
-impl Store {
     fn advance_levelling(&mut self, volumes: &mut Volumes, io: &mut DeviceIo) {
         if !io.is_serving() || self.commit.is_broken() {
             return;
@@ -234,16 +220,12 @@ impl Store {
             );
         }
     }
-}
 
-impl Store {
     /// Does a checkpoint wait for changes of objects that no batch has taken yet?
     pub(crate) fn checkpoint_awaits_objects(&self, volumes: &Volumes) -> bool {
         self.checkpoint.awaits_objects(&volumes.objects, self.batches())
     }
-}
 
-impl Store {
     /// Advances the snapshot of the metadata on the hard drive that follows.
     #[inline]
     pub(crate) fn run_metadata_replica(&mut self, volumes: &Volumes, io: &mut DeviceIo) {
@@ -273,9 +255,7 @@ impl Store {
             );
         }
     }
-}
 
-impl Store {
     /// What can be done now for drives that lag, and to tell the others of them.
     #[inline]
     pub(crate) fn run_lagging(
@@ -300,9 +280,7 @@ impl Store {
             self.metadata.tell_of_lagging(&replicas.replacement, &migration.evacuation, io);
         }
     }
-}
 
-impl Store {
     /// Begins or advances a checkpoint.
     #[inline]
     pub(crate) fn run_checkpoint(
@@ -353,15 +331,13 @@ impl Store {
             self.run_lagging(volumes, migration, replicas, io);
         }
     }
-}
 
-impl Store {
     /// Asks for a last checkpoint; true once it is durable.
     pub(crate) fn finish_checkpoint_for_stop(
         &mut self,
         volumes: &mut Volumes,
-        migration: &mut Migration,
-        replicas: &mut Replicas,
+        migration: &Migration,
+        replicas: &Replicas,
         io: &mut DeviceIo,
     ) -> bool {
         if !self.checkpoint.has_failed() && self.checkpoint.ask_for_stop() {
@@ -369,9 +345,7 @@ impl Store {
         }
         self.checkpoint.is_over()
     }
-}
 
-impl Store {
     /// A command for the metadata has ended.
     pub(crate) fn metadata_io_done(
         &mut self,

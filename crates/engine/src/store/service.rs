@@ -111,9 +111,7 @@ impl TailCopies {
             tiers.flush_hdd(device, requests, metadata_replica, steering, io);
         }
     }
-}
 
-impl TailCopies {
     /// Can anything still make room on the drives that take writes?
     fn room_can_come(
         &self,
@@ -141,9 +139,7 @@ impl TailCopies {
         });
         under_way || follows || moves || heals
     }
-}
 
-impl TailCopies {
     /// Tries drives that are read only whether they work again. Only events bring this about, and a timer where
     /// writes wait for room: where nobody asks for anything nothing waits for it.
     #[inline]
@@ -193,9 +189,7 @@ impl Store {
             self.metadata.note_hdd_level(device, io);
         }
     }
-}
 
-impl Store {
     /// A drive was taken out of service: everybody whom it concerns learns of it here.
     pub(crate) fn tell_of_fault(
         &mut self,
@@ -231,9 +225,7 @@ impl Store {
             self.commit.break_off(error);
         }
     }
-}
 
-impl Store {
     /// Nobody asks for a flush where everybody waits for the room that it makes.
     fn flush_for_room(
         &mut self,
@@ -260,14 +252,12 @@ impl Store {
             }
         }
     }
-}
 
-impl Store {
     /// Where drives are out of service, writes that wait for room may wait for ever. Then they fail, by the
     /// name of the drive that would have made room. True: some did.
     pub(crate) fn fail_without_room(
         &mut self,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
         migration: &mut Migration,
         policy: &mut Policy,

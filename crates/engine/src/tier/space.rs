@@ -1,4 +1,4 @@
-//! Which extents does the SSD hold, which come, and which leave?
+//! Which extents does the SSD hold, which are promoted, and which are demoted?
 //!
 //! Source: [LORIS §III, §IV]; requirements L5 to L19. One account for all volumes whose tier has a share
 //! of the SSDs, as the paper's plugins have: what is touched goes to one collector, and the coldest
@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!             read from a hard drive ─▶ waiting ─┐
-//!             the hottest, at intervals ─────────┼─▶ held ──▶ leaving ──▶ gone
+//!             the hottest, at intervals ─────────┼─▶ held ──▶ demoting ─▶ gone
 //!             written to the SSD ────────────────┘   (room: the collector's victim leaves)
 //! ```
 

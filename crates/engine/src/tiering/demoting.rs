@@ -196,9 +196,7 @@ impl Policy {
             migration.moves.start_merge(block, &mut store.map, requests, io);
         }
     }
-}
 
-impl Policy {
     pub(crate) fn run_demoting(
         &mut self,
         store: &mut Store,

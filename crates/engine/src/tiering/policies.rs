@@ -79,7 +79,7 @@ impl Policies {
         read: bool,
         io: &mut DeviceIo,
         requests: &mut Requests,
-        steering: &mut Steering,
+        steering: &Steering,
     ) {
         let d = &io[device];
         let exclusive = d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare);
@@ -100,7 +100,7 @@ impl Policies {
         device: DeviceId,
         io: &mut DeviceIo,
         requests: &mut Requests,
-        steering: &mut Steering,
+        steering: &Steering,
     ) {
         self.return_some(
             device,
@@ -118,7 +118,7 @@ impl Policies {
         device: DeviceId,
         io: &mut DeviceIo,
         requests: &mut Requests,
-        steering: &mut Steering,
+        steering: &Steering,
     ) {
         let d = &io[device];
         if d.bcw.as_ref().is_some_and(|bcw| bcw.control() != Control::Bare) {

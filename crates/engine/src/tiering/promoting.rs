@@ -224,9 +224,7 @@ impl Tiers {
     fn arrivals(&mut self) -> &mut Arrivals {
         &mut self.share.as_mut().expect("something is coming").arrivals
     }
-}
 
-impl Tiers {
     /// Begins with the first run of blocks in `from..to` that are not on an SSD.
     fn begin_promoting(
         &mut self,
@@ -266,9 +264,7 @@ impl Tiers {
         requests.lead_to(Next::Read(id));
         Begun::Yes
     }
-}
 
-impl Tiers {
     pub(crate) fn run_promoting(
         &mut self,
         map: &mut Map,
@@ -295,9 +291,7 @@ impl Tiers {
             }
         }
     }
-}
 
-impl Tiers {
     fn end_promoting(
         &mut self,
         number: u32,
@@ -324,9 +318,7 @@ impl Tiers {
             let _ = self.begin_promoting(promoting.extent, from, to, map, requests, io);
         }
     }
-}
 
-impl Tiers {
     fn write_promoting(
         &mut self,
         number: u32,
@@ -362,9 +354,7 @@ impl Tiers {
             self.end_promoting(number, map, requests, io);
         }
     }
-}
 
-impl Tiers {
     /// The user's read is done: what it read is copied, and goes on to an SSD.
     pub(crate) fn rode(
         &mut self,
@@ -394,9 +384,7 @@ impl Tiers {
         }
         self.write_promoting(number, map, requests, io);
     }
-}
 
-impl Tiers {
     /// A background read is done.
     pub(crate) fn promoting_read(
         &mut self,

@@ -1,6 +1,6 @@
 //! What tiers do in each turn, and with reads.
 
-use super::*;
+use super::{Rate, Tiering, Tiers};
 use crate::bcw::controller::Control;
 use crate::io::{DeviceIo, Phase};
 use crate::map::Map;

@@ -150,9 +150,7 @@ impl ObjectChanges {
     pub(crate) fn objects_want_commit(&self, requests: &Requests) -> bool {
         !self.waiting.is_empty() || !requests.held_back().is_empty()
     }
-}
 
-impl ObjectChanges {
     fn admit_batch(
         &self,
         batch: &Batch,
@@ -176,9 +174,7 @@ impl ObjectChanges {
         }
         commit.broken().map_or(Ok(()), Err)
     }
-}
 
-impl ObjectChanges {
     /// Clears blocks that no object has any more; they are free once that is durable.
     pub(crate) fn retire(
         &mut self,
@@ -201,9 +197,7 @@ impl ObjectChanges {
         }
         self.retired.push_back((commit.composed() + 1, range));
     }
-}
 
-impl ObjectChanges {
     /// Blocks in use that no object has: a removal was durable, and its clearing not yet.
     pub(crate) fn retire_strays(
         &mut self,
@@ -268,9 +262,7 @@ impl Volumes {
         store.commit.note_pending(io.now());
         Ok(())
     }
-}
 
-impl Volumes {
     /// A batch arrives.
     pub(crate) fn on_batch(
         &mut self,

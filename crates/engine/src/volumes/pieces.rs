@@ -141,9 +141,7 @@ impl Requests {
         let id = self.insert(part);
         self.take_blocks(id, io);
     }
-}
 
-impl Requests {
     fn let_go(&mut self, id: TaskId, commit: &mut Commit, tiers: &Tiers, io: &mut DeviceIo) {
         let task = &mut self[id];
         task.outstanding -= 1;
@@ -170,9 +168,7 @@ impl Requests {
         }
         self.answer(id, PayloadId::NONE, 0, io);
     }
-}
 
-impl Requests {
     /// A part is done; its parent too, if it was the last.
     pub(crate) fn part_answered(
         &mut self,
@@ -233,9 +229,7 @@ impl Volumes {
         }
         store.commit.note_pending(io.now());
     }
-}
 
-impl Volumes {
     fn begin_parts(
         &self,
         mut parent: Task,
@@ -268,9 +262,7 @@ impl Volumes {
         }
         requests.let_go(parent, &mut store.commit, &policy.tiers, io);
     }
-}
 
-impl Volumes {
     /// Begins a request for a thin object in the blocks that the object has now.
     fn begin_where_it_lies(
         &self,
@@ -289,9 +281,7 @@ impl Volumes {
             self.begin_parts(task, (from, to), store, requests, policy, io);
         }
     }
-}
 
-impl Volumes {
     /// Begins a request if the next commit has room for what it changes. False: it has not.
     fn begin_thin(
         &mut self,
@@ -353,9 +343,7 @@ impl Volumes {
         self.begin_where_it_lies(task, store, requests, policy, io);
         true
     }
-}
 
-impl Volumes {
     /// A read waited for a write to new blocks, which the object does not get: it reads what the object
     /// has instead. It has begun nothing yet.
     pub(crate) fn read_where_it_lies(
@@ -363,7 +351,7 @@ impl Volumes {
         id: TaskId,
         store: &mut Store,
         requests: &mut Requests,
-        policy: &mut Policy,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) {
         let task = &requests[id];
@@ -381,9 +369,7 @@ impl Volumes {
         }
         requests.answer(id, PayloadId::NONE, 0, io);
     }
-}
 
-impl Volumes {
     /// A sound request for a thin object.
     pub(crate) fn enter_thin(
         &mut self,

@@ -164,9 +164,7 @@ impl Sharing {
             "what was written is recorded by the commit of a FLUSH, and then its links are"
         );
     }
-}
 
-impl Sharing {
     /// May the batch that is next share blocks, or why not? `None`: not yet.
     pub(crate) fn ready_to_share(
         &mut self,
@@ -228,9 +226,7 @@ impl Volumes {
             );
         }
     }
-}
 
-impl Volumes {
     /// Clears what lingered until now.
     #[inline]
     pub(crate) fn retire_lingering(
@@ -260,9 +256,7 @@ impl Volumes {
             }
         }
     }
-}
 
-impl Volumes {
     /// Makes holes of these parts of an object, as far as the next commit has room for their records. False:
     /// it has no room for the rest, which is to be asked for again. One discard may touch any number of pieces.
     ///
@@ -301,9 +295,7 @@ impl Volumes {
         }
         Ok(count == pieces.len())
     }
-}
 
-impl Volumes {
     /// Copies a shared block to the new one that it is linked to, ahead of what will be written there.
     fn copy_up(
         &mut self,
@@ -331,9 +323,7 @@ impl Volumes {
         io.stats_mut().copied_up += 1;
         requests.lead_to(Next::Read(read));
     }
-}
 
-impl Volumes {
     /// A step of a copy is done: the block was read, or written.
     pub(crate) fn copied_up(
         &mut self,
@@ -367,9 +357,7 @@ impl Volumes {
         policy.tiers.note_changing(first, end);
         requests.begin_user_write(write, store, policy, io);
     }
-}
 
-impl Volumes {
     /// A write to shared blocks has failed: the object has again what it had. Who waits for the write has
     /// nothing to look for in its blocks any more.
     fn drop_failed_link(
@@ -386,9 +374,7 @@ impl Volumes {
             self.let_go_of(range, store, requests, policy, io);
         }
     }
-}
 
-impl Volumes {
     /// A write has ended, well or not. Does it lie in a link whose other blocks may not be durable?
     pub(crate) fn note_link_written(
         &mut self,
@@ -396,7 +382,7 @@ impl Volumes {
         store: &mut Store,
         requests: &mut Requests,
         policy: &mut Policy,
-        io: &mut DeviceIo,
+        io: &DeviceIo,
     ) -> bool {
         if self.objects.links().is_empty() {
             return false;
@@ -414,9 +400,7 @@ impl Volumes {
         }
         !covers
     }
-}
 
-impl Volumes {
     /// A write or a zeroing of these blocks of an object, which may share some with others, is about to
     /// begin: it will find none that are shared.
     ///
@@ -458,18 +442,16 @@ impl Volumes {
         let all = self.punch_what_fits(object, &whole, store, requests, policy, io)?;
         Ok(if all { Leaves::Shared } else { Leaves::NotNow })
     }
-}
 
-impl Volumes {
     /// What waited for a write to shared blocks that has failed: a write fails, too, and a read finds what
     /// the object had. True: this task is such a one, and is seen to.
     #[inline]
     pub(crate) fn fails_with_link(
-        &mut self,
+        &self,
         id: TaskId,
         store: &mut Store,
         requests: &mut Requests,
-        policy: &mut Policy,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) -> bool {
         let task = &requests[id];
@@ -486,9 +468,7 @@ impl Volumes {
         }
         true
     }
-}
 
-impl Volumes {
     /// The batch that was next is done: what waited for it goes on.
     pub(crate) fn thaw(
         &mut self,

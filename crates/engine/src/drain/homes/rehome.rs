@@ -1,6 +1,6 @@
 //! Moves of homes off a hard drive that drains, step by step.
 
-use super::*;
+use super::{LOOK_RUNS_MAX, Next, Rehomed};
 use crate::device::{Class, Job};
 use crate::drain::UNREADABLE_MAX;
 use crate::io::DeviceIo;

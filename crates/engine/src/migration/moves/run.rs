@@ -1,6 +1,6 @@
 //! Which move begins next, and how one goes on.
 
-use super::*;
+use super::{HOMED_BLOCKS_MAX, Stage};
 use crate::io::DeviceIo;
 use crate::log::gc::Need;
 use crate::map::NONE;
@@ -172,9 +172,9 @@ impl Migration {
     fn begin_next(
         &mut self,
         store: &mut Store,
-        volumes: &mut Volumes,
+        volumes: &Volumes,
         requests: &mut Requests,
-        policy: &mut Policy,
+        policy: &Policy,
         io: &mut DeviceIo,
     ) {
         if !io.is_fixed() {

@@ -284,9 +284,7 @@ impl Commit {
         let due = oldest.map_or(Instant::NEVER, |oldest| oldest + io.config().commit_interval);
         due.min(self.gathering.due())
     }
-}
 
-impl Commit {
     /// Writes the unit under way to every home of the metadata: again at the same place, if it failed.
     fn send_unit(&mut self, requests: &mut Requests, metadata: &MetadataHomes, io: &mut DeviceIo) {
         let unit = self.unit.clone().expect("a unit is under way");
@@ -302,9 +300,7 @@ impl Commit {
             self.suspend_commit(IoError::Dead(metadata.first_metadata_home(io)), requests, io);
         }
     }
-}
 
-impl Commit {
     fn is_commit_due(
         &self,
         map: &Map,

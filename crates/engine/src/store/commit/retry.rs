@@ -42,9 +42,7 @@ impl Commit {
         let awaited = suspended.tries < TRIES_MAX || self.waiting() > 0;
         if awaited { suspended.next } else { Instant::NEVER }
     }
-}
 
-impl Commit {
     /// A step of the commit failed. Who has waited for several tries is answered.
     pub(super) fn suspend_commit(
         &mut self,
@@ -57,9 +55,7 @@ impl Commit {
             self.answer(Err(error), requests);
         }
     }
-}
 
-impl Commit {
     /// The superblocks could not be told who missed a unit.
     pub(crate) fn telling_failed(
         &mut self,

@@ -1,6 +1,6 @@
 //! The steps of a commit: from what waits to what is durable.
 
-use super::*;
+use super::{Stage, UnitUnderWay, blocks_that_fit};
 use crate::format::record::RecordWriter;
 use crate::format::unit::{Unit, disk_bytes};
 use crate::io::DeviceIo;
