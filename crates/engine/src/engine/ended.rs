@@ -1,6 +1,7 @@
 //! Whose was a command that has ended, and who is told? And the rounds of superblocks, which concern nearly all.
 
 use super::Engine;
+use super::commits::Owners;
 use crate::format::superblock::Superblock;
 use crate::io::{News, Phase};
 use crate::mirror;
@@ -76,8 +77,12 @@ impl Engine {
             Owner::Request(sent) => self.request_io_done(sent, ended),
             Owner::Log(sent) => self.log_io_done(&sent, ended),
             Owner::Migration(sent) => self.migration_io_done(&sent, ended),
+            Owner::Metadata(MetadataIo::ChecksumPage(page)) => {
+                store.checksum_page_read(page, ended, requests, io)
+            }
             Owner::Metadata(sent) => {
-                store.metadata_io_done(&sent, ended, volumes, requests, migration, io);
+                let mut owners = Owners { volumes, requests, migration, policy };
+                store.metadata_io_done(&sent, ended, &mut owners, io);
             }
             Owner::Start(StartIo::Read(tag)) => start.recovery_read(tag, ended, store, volumes, io),
             Owner::Start(StartIo::Write) => start.write_done(ended.status, io),
@@ -191,7 +196,7 @@ impl Engine {
             replicas.round_done(store, volumes, migration, policy, io);
         } else if writes == 0 && store.metadata.is_round() {
             store.metadata.end_round();
-            store.metadata.told_of_lagging(requests, &mut store.commit, io);
+            store.told_of_lagging(&mut Owners { volumes, requests, migration, policy }, io);
         }
     }
 
@@ -207,7 +212,7 @@ impl Engine {
             io.tell(News::Superblocks { clean: stopping, copy: 1 });
             return;
         }
-        store.metadata.told_of_lagging(requests, &mut store.commit, io);
+        store.told_of_lagging(&mut Owners { volumes, requests, migration, policy }, io);
         if stopping {
             io.enter(Phase::Stopped);
             io.send(Command::Stopped);

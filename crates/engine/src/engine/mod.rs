@@ -4,6 +4,7 @@
 //! `turn`, whose a command was in `ended`, and what there is to see of an engine from outside in `view`.
 
 pub mod audit;
+mod commits;
 mod ended;
 mod turn;
 mod view;

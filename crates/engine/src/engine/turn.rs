@@ -11,6 +11,7 @@
 //! ```
 
 use super::Engine;
+use super::commits::Owners;
 use crate::StartError;
 use crate::device::Service;
 use crate::io::deadlines::Heard;
@@ -255,7 +256,7 @@ impl Engine {
 
     fn run_commit(&mut self) {
         let Engine { io, store, volumes, requests, migration, policy, .. } = self;
-        store.run_commit(volumes, requests, migration, policy, io);
+        store.run_commit(&mut Owners { volumes, requests, migration, policy }, io);
     }
 
     /// Blocks that move, and what their moves let begin.
@@ -332,8 +333,9 @@ impl Engine {
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
         let Engine { io, store, volumes, migration, policy, replicas, .. } = self;
+        let kept_bytes = volumes.journal_bytes_kept(store.journal.ring_bytes());
         let due = [
-            store.commit.commit_due(&volumes.objects, &store.journal, io),
+            store.commit.commit_due(kept_bytes, &store.journal, io),
             store.checkpoint_due(io),
             store.metadata.due(io.now()),
             store.metadata_replica.due(io),

@@ -15,23 +15,9 @@ use crate::replicas::Replicas;
 use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
 use crate::store::Store;
-use crate::store::commit::Commit;
+use crate::store::commit::participants::Participants;
 use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
-
-impl MetadataHomes {
-    /// A round of superblocks has ended, one of these or another one.
-    pub(crate) fn told_of_lagging(
-        &mut self,
-        requests: &mut Requests,
-        commit: &mut Commit,
-        io: &DeviceIo,
-    ) {
-        if let Err(error) = self.told(io.now()) {
-            commit.telling_failed(error, requests, io);
-        }
-    }
-}
 
 impl Checkpoint {
     /// A page, shard, flush or root write of a checkpoint has ended.
@@ -137,6 +123,13 @@ impl Checkpoint {
 }
 
 impl Store {
+    /// A round of superblocks has ended, one for drives that lag or another one.
+    pub(crate) fn told_of_lagging(&mut self, participants: &mut dyn Participants, io: &DeviceIo) {
+        if let Err(error) = self.metadata.told(io.now()) {
+            self.commit.telling_failed(error, participants, io);
+        }
+    }
+
     /// When a checkpoint that failed is tried again, or a page that somebody may wait for.
     pub(crate) fn checkpoint_due(&self, io: &DeviceIo) -> Instant {
         let now = io.now();
@@ -351,17 +344,13 @@ impl Store {
         &mut self,
         sent: &MetadataIo,
         ended: Ended<'_>,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
+        participants: &mut dyn Participants,
         io: &mut DeviceIo,
     ) {
         let Ended { device, status, bytes, .. } = ended;
         match *sent {
-            MetadataIo::CommitFlush => {
-                self.commit_flushed(device, status, volumes, requests, migration, io)
-            }
-            MetadataIo::Unit => self.unit_written(device, status, volumes, requests, migration, io),
+            MetadataIo::CommitFlush => self.commit_flushed(device, status, participants, io),
+            MetadataIo::Unit => self.unit_written(device, status, participants, io),
             MetadataIo::Checkpoint => {
                 self.checkpoint.checkpoint_step_done(device, status, &mut self.metadata, io)
             }
@@ -374,7 +363,7 @@ impl Store {
                     self.metadata.fault_if(device, status, io);
                 }
             }
-            MetadataIo::ChecksumPage(page) => self.checksum_page_read(page, ended, requests, io),
+            MetadataIo::ChecksumPage(_) => unreachable!("the engine hands it to requests"),
             MetadataIo::LevelRead(number) => self.metadata.level_read(number, status, bytes, io),
             MetadataIo::LevelWrite { number, length_bytes } => {
                 self.metadata.fault_if(device, status, io);

@@ -29,6 +29,15 @@ impl Volumes {
         let all = map.logical().len() as u64 - self.objects.out_of_use_blocks();
         (all, self.objects.free_blocks(), in_use)
     }
+
+    /// Bytes of a journal with a ring of this size that are kept for changes of objects: those that wait, their
+    /// links, and one unit more, which a checkpoint of the table may need before it can make room.
+    pub(crate) fn journal_bytes_kept(&self, ring_bytes: u64) -> u64 {
+        if !self.objects.has_table() {
+            return 0;
+        }
+        ring_bytes / 8 + self.objects.changes().bytes() as u64 + self.objects.link_bytes()
+    }
 }
 
 impl Default for Volumes {

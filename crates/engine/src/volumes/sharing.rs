@@ -16,9 +16,9 @@ mod audit;
 
 use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
 use crate::io::DeviceIo;
+use crate::map::Logical;
 use crate::map::journal::Journal;
 use crate::map::objects::{BlockRange, Objects};
-use crate::map::{self, Logical, Map};
 use crate::mutant::Mutant;
 use crate::policy::Policy;
 use crate::requests::ordering::TaskId;
@@ -121,20 +121,19 @@ impl Sharing {
     /// that. Returns the blocks that nobody has any more.
     pub(crate) fn record_links(
         &self,
-        batch: &mut map::Batch,
-        commit: &Commit,
-        journal: &Journal,
-        map: &Map,
         objects: &mut Objects,
+        store: &mut Store,
         io: &DeviceIo,
     ) -> Vec<BlockRange> {
         if objects.links().written() == 0 {
             return Vec::new();
         }
         let ahead = io.breaks(Mutant::LinksAhead);
-        let (durable, left) = objects.settle_links(|block| ahead || map.is_recorded(block));
+        let is_recorded = |block| ahead || store.map.is_recorded(block);
+        let (durable, left) = objects.settle_links(is_recorded);
         let mut records = RecordWriter::default();
-        let max = commit.body_bytes_max(journal);
+        let max = store.commit.body_bytes_max(&store.journal);
+        let batch = store.commit.batch_mut();
         if ahead && !batch.bodies.is_empty() {
             // the rule that is broken: first what lies there, then that it is the object's
             durable.iter().for_each(|&(object, piece)| records.piece(object.0, piece, false));

@@ -16,25 +16,22 @@
 
 mod audit;
 pub(crate) mod gather;
+pub(crate) mod participants;
 mod retry;
 mod steps;
 
+use self::participants::Participants;
 use self::retry::{Suspended, TRIES_MAX};
 use crate::format::unit::{self, UNIT_BYTES_MAX};
 use crate::io::DeviceIo;
 use crate::map::journal::Journal;
-use crate::map::objects::Objects;
-use crate::map::{Batch, Map, Slot};
+use crate::map::{Batch, Slot};
 use crate::metadata::MetadataHomes;
-use crate::migration::copies::Copies;
-use crate::migration::moves::Moves;
 use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use crate::requests::ordering::TaskId;
-use crate::requests::{Next, Requests};
 use crate::store::commit::gather::Gathering;
-use crate::volumes::batch::ObjectChanges;
 use std::collections::VecDeque;
 use std::fmt;
 use tandem_block::{BLOCK_BYTES, Instant, IoError};
@@ -196,6 +193,15 @@ impl Commit {
         unit::body_bytes_max(blocks * BLOCK_BYTES as usize)
     }
 
+    /// The batch that is being composed.
+    pub(crate) fn batch_mut(&mut self) -> &mut Batch {
+        assert!(
+            self.stage == Stage::Idle || self.stage == Stage::Tails,
+            "it is not on its way yet"
+        );
+        &mut self.batch
+    }
+
     /// Flushes the SSDs that were written to.
     fn send_flushes(&mut self, io: &mut DeviceIo) {
         for index in 0..io.ssds().len() {
@@ -231,14 +237,14 @@ impl Commit {
     }
 
     /// Who waited for this commit is told how it ended; where it failed, everybody is.
-    fn answer(&mut self, status: Result<(), IoError>, requests: &mut Requests) {
+    fn answer(&mut self, status: Result<(), IoError>, participants: &mut dyn Participants) {
         assert!(self.durable <= self.composed, "what is durable was composed");
         let mut served = std::mem::take(&mut self.served);
         if status.is_err() {
             served.append(&mut self.flush_waiting);
             served.append(&mut self.fua_waiting);
         }
-        served.into_iter().for_each(|id| requests.lead_to(Next::Durable(id, status)));
+        participants.answer(served, status);
     }
 
     /// Does a FLUSH wait?
@@ -247,29 +253,17 @@ impl Commit {
     }
 }
 
-/// How many block changes certainly fit the journal as it is. The unit header, the padding to
-/// 4 KiB and the room lost at the ring's end are allowed for.
-///
-/// A checkpoint of the table of objects may need one more unit before it can make room.
-fn blocks_that_fit(objects: &Objects, journal: &Journal) -> u64 {
+/// How many block changes certainly fit the journal as it is, beside what is kept for others. The unit
+/// header, the padding to 4 KiB and the room lost at the ring's end are allowed for.
+fn blocks_that_fit(kept_bytes: u64, journal: &Journal) -> u64 {
     let ring = journal.ring_bytes();
-    let of_objects = match objects.has_table() {
-        true => ring / 8 + objects.changes().bytes() as u64 + objects.link_bytes(),
-        false => 0,
-    };
-    let kept = ring / 4 + of_objects;
-    let free = (ring - journal.used_bytes()).saturating_sub(kept);
+    let free = (ring - journal.used_bytes()).saturating_sub(ring / 4 + kept_bytes);
     free / BLOCK_RECORD_BYTES_MAX
 }
 
 impl Commit {
-    /// When a commit is due without being asked for.
-    pub(crate) fn commit_due(
-        &self,
-        objects: &Objects,
-        journal: &Journal,
-        io: &DeviceIo,
-    ) -> Instant {
+    /// When a commit is due without being asked for. `kept_bytes`: of the journal, by those who have a part.
+    pub(crate) fn commit_due(&self, kept_bytes: u64, journal: &Journal, io: &DeviceIo) -> Instant {
         if self.suspended.is_some() {
             return self.retry_due();
         }
@@ -277,7 +271,7 @@ impl Commit {
             return Instant::NEVER; // who waits is refused at once
         }
         // one that waits for a checkpoint to make room begins with its end, not with time
-        if self.stage != Stage::Idle || blocks_that_fit(objects, journal) == 0 {
+        if self.stage != Stage::Idle || blocks_that_fit(kept_bytes, journal) == 0 {
             return Instant::NEVER;
         }
         let oldest = self.oldest_pending;
@@ -286,7 +280,12 @@ impl Commit {
     }
 
     /// Writes the unit under way to every home of the metadata: again at the same place, if it failed.
-    fn send_unit(&mut self, requests: &mut Requests, metadata: &MetadataHomes, io: &mut DeviceIo) {
+    fn send_unit(
+        &mut self,
+        participants: &mut dyn Participants,
+        metadata: &MetadataHomes,
+        io: &mut DeviceIo,
+    ) {
         let unit = self.unit.clone().expect("a unit is under way");
         for device in metadata.metadata_homes(io) {
             let layout = &io[device].layout;
@@ -297,25 +296,7 @@ impl Commit {
             io.submit(device, op, Owner::Metadata(MetadataIo::Unit));
         }
         if self.outstanding == 0 {
-            self.suspend_commit(IoError::Dead(metadata.first_metadata_home(io)), requests, io);
+            self.suspend_commit(IoError::Dead(metadata.first_metadata_home(io)), participants, io);
         }
-    }
-
-    fn is_commit_due(
-        &self,
-        map: &Map,
-        requests: &Requests,
-        moves: &Moves,
-        copies: &Copies,
-        object_changes: &ObjectChanges,
-        io: &DeviceIo,
-    ) -> bool {
-        let Some(oldest) = self.oldest_pending else { return false };
-        io.now().since(oldest) >= io.config().commit_interval
-            || map.pending_blocks() >= PENDING_BLOCKS_MAX
-            || (moves.is_short_of_space(map, io) && map.displaced_count() > 0)
-            || object_changes.objects_want_commit(requests)
-            || copies.hurry()
-            || io.is_stopping()
     }
 }

@@ -2,13 +2,11 @@
 //!
 //! After three tries who waits is answered with the error. Each FLUSH after that brings about one more.
 
+use super::participants::Participants;
 use super::{Commit, Stage};
 use crate::io::DeviceIo;
-use crate::migration::Migration;
 use crate::mutant::Mutant;
-use crate::requests::Requests;
 use crate::store::Store;
-use crate::volumes::Volumes;
 use tandem_block::{Duration, Instant, IoError};
 
 /// Tries of a step before who waits for it is answered with the error.
@@ -47,12 +45,12 @@ impl Commit {
     pub(super) fn suspend_commit(
         &mut self,
         error: IoError,
-        requests: &mut Requests,
+        participants: &mut dyn Participants,
         io: &DeviceIo,
     ) {
         self.suspend(io.now(), error);
         if self.is_broken() {
-            self.answer(Err(error), requests);
+            self.answer(Err(error), participants);
         }
     }
 
@@ -60,24 +58,18 @@ impl Commit {
     pub(crate) fn telling_failed(
         &mut self,
         error: IoError,
-        requests: &mut Requests,
+        participants: &mut dyn Participants,
         io: &DeviceIo,
     ) {
         if self.stage == Stage::Telling {
-            self.suspend_commit(error, requests, io);
+            self.suspend_commit(error, participants, io);
         }
     }
 }
 
 impl Store {
     /// Tries the step of a suspended commit again, if it is time, and there is anything to make durable.
-    pub(super) fn retry_commit(
-        &mut self,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        io: &mut DeviceIo,
-    ) {
+    pub(super) fn retry_commit(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         if io.breaks(Mutant::NeverTriesAgain) {
             return;
         }
@@ -93,8 +85,8 @@ impl Store {
         suspended.tried = true;
         self.commit.failed = None;
         match self.commit.stage {
-            Stage::Writing => self.commit.send_unit(requests, &self.metadata, io),
-            Stage::Telling => self.end_told(volumes, requests, migration, io),
+            Stage::Writing => self.commit.send_unit(participants, &self.metadata, io),
+            Stage::Telling => self.end_told(participants, io),
             Stage::Idle | Stage::Tails | Stage::Flushing => {
                 unreachable!("units that are composed, or the telling, are suspended")
             }

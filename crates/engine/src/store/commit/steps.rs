@@ -1,30 +1,20 @@
 //! The steps of a commit: from what waits to what is durable.
 
-use super::{Stage, UnitUnderWay, blocks_that_fit};
+use super::participants::Participants;
+use super::{PENDING_BLOCKS_MAX, Stage, UnitUnderWay, blocks_that_fit};
 use crate::format::record::RecordWriter;
 use crate::format::unit::{Unit, disk_bytes};
 use crate::io::DeviceIo;
 use crate::map::{Cover, Limits};
-use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
-use crate::policy::Policy;
 use crate::port::IoOp;
-use crate::requests::Requests;
 use crate::store::Store;
-use crate::volumes::Volumes;
-use crate::volumes::batch::record_objects;
 use tandem_block::{DeviceId, IoError};
 
 impl Store {
     /// Nothing is answered before the superblocks say who missed it.
-    pub(super) fn end_told(
-        &mut self,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        io: &mut DeviceIo,
-    ) {
+    pub(super) fn end_told(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         if !self.metadata.is_told() {
             return;
         }
@@ -35,11 +25,7 @@ impl Store {
         let batch = std::mem::take(&mut self.commit.batch);
         self.commit.durable = self.commit.composed;
         assert!(batch.bodies.is_empty(), "they went into its units");
-        volumes.object_changes.release_retired(
-            self.commit.durable,
-            batch.is_partial,
-            &mut volumes.objects,
-        );
+        participants.durable(self.commit.durable, batch.is_partial);
         if batch.updates > 0 {
             io.stats_mut().commits += 1;
             io.stats_mut().updates += batch.updates;
@@ -47,19 +33,11 @@ impl Store {
         let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
         self.commit.gathering.ends(io.now(), served, waiting);
         self.deferred_free.free_after_commit(batch.freed, &self.map);
-        if !migration.moves.homed_log.is_empty() {
-            migration.moves.give_up_log_places(&mut self.commit, &mut self.map, io);
-        }
-        self.commit.answer(Ok(()), requests);
+        participants.freed(self, io);
+        self.commit.answer(Ok(()), participants);
     }
 
-    fn end_commit(
-        &mut self,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        io: &mut DeviceIo,
-    ) {
+    fn end_commit(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         assert!(self.commit.stage != Stage::Idle, "a commit that is under way ends");
         assert!(self.commit.outstanding == 0, "none of its commands is under way");
         self.commit.stage = Stage::Idle;
@@ -68,24 +46,18 @@ impl Store {
         if let Some(error) = self.commit.error.take() {
             // nothing that the batch displaced may be reused: the old record still names it
             self.commit.kept.extend(batch.freed);
-            self.commit.answer(Err(error), requests);
+            self.commit.answer(Err(error), participants);
             return;
         }
         self.commit.batch = batch;
         self.commit.stage = Stage::Telling;
-        self.end_told(volumes, requests, migration, io);
+        self.end_told(participants, io);
     }
 
     /// Writes the next unit, or ends the commit. There is room: the batch was composed to fit.
-    fn write_units(
-        &mut self,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        io: &mut DeviceIo,
-    ) {
+    fn write_units(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         if self.commit.units.is_empty() {
-            self.end_commit(volumes, requests, migration, io);
+            self.end_commit(participants, io);
             return;
         }
         assert!(self.commit.stage == Stage::Writing, "units are written behind the flushes");
@@ -96,17 +68,11 @@ impl Store {
         let bytes = unit.encode(io.config().pool);
         let (sequence, end, offset) = (place.sequence, self.journal.mark().0, place.offset);
         self.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
-        self.commit.send_unit(requests, &self.metadata, io);
+        self.commit.send_unit(participants, &self.metadata, io);
     }
 
     /// Fixed placement makes no promise, but a FLUSH still costs what it costs.
-    fn flush_fixed(
-        &mut self,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        io: &mut DeviceIo,
-    ) {
+    fn flush_fixed(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         assert!(self.commit.served.is_empty(), "those of the commit before were answered");
         self.commit.served = std::mem::take(&mut self.commit.flush_waiting);
         self.commit.served.append(&mut self.commit.fua_waiting);
@@ -122,35 +88,27 @@ impl Store {
             }
         }
         if self.commit.outstanding == 0 {
-            self.end_commit(volumes, requests, migration, io);
+            self.end_commit(participants, io);
         }
     }
 
-    fn flushed(
-        &mut self,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        io: &mut DeviceIo,
-    ) {
+    fn flushed(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         assert!(self.commit.stage == Stage::Flushing, "its flushes were under way");
         if io.is_fixed() || self.commit.error.is_some() {
-            self.end_commit(volumes, requests, migration, io);
+            self.end_commit(participants, io);
             return;
         }
         let bodies = std::mem::take(&mut self.commit.batch.bodies);
         self.commit.units = bodies.into();
         self.commit.stage = Stage::Writing;
-        self.write_units(volumes, requests, migration, io);
+        self.write_units(participants, io);
     }
 
     pub(crate) fn unit_written(
         &mut self,
         device: DeviceId,
         status: Result<(), IoError>,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
+        participants: &mut dyn Participants,
         io: &mut DeviceIo,
     ) {
         assert!(self.commit.stage == Stage::Writing, "a unit was being written");
@@ -172,7 +130,7 @@ impl Store {
             // no home of the metadata has it
             self.commit.suspend_commit(
                 failed.unwrap_or(IoError::Dead(self.metadata.first_metadata_home(io))),
-                requests,
+                participants,
                 io,
             );
             return;
@@ -188,7 +146,7 @@ impl Store {
                 io,
             );
         }
-        self.write_units(volumes, requests, migration, io);
+        self.write_units(participants, io);
     }
 
     /// Composes the batch at the instant at which the flushes are issued: what completed until now
@@ -196,10 +154,7 @@ impl Store {
     fn compose_batch(
         &mut self,
         cover: Cover,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        policy: &mut Policy,
+        participants: &mut dyn Participants,
         io: &mut DeviceIo,
     ) {
         assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
@@ -210,40 +165,24 @@ impl Store {
         assert!(self.commit.batch.freed.is_empty(), "slots of the last batch were handed on");
         let mut records = RecordWriter::default();
         let limits = Limits {
-            blocks: blocks_that_fit(&volumes.objects, &self.journal),
+            blocks: blocks_that_fit(participants.journal_bytes_kept(&self.journal), &self.journal),
             body_bytes: self.commit.body_bytes_max(&self.journal),
         };
-        record_objects(
-            &mut records,
-            &mut volumes.objects,
-            &self.journal,
-            &self.commit,
-            &mut self.metadata_replica,
-            io,
-        );
-        let mut batch = self.map.compose(cover, limits, &mut records);
-        let left = volumes.sharing.record_links(
-            &mut batch,
-            &self.commit,
-            &self.journal,
-            &self.map,
-            &mut volumes.objects,
-            io,
-        );
-        let max = limits.body_bytes;
-        assert!(batch.bodies.iter().all(|body| body.len() <= max), "each body fits a unit");
-        self.commit.batch = batch;
+        participants.prepare(&mut records, self, io);
+        self.commit.batch = self.map.compose(cover, limits, &mut records);
         self.commit.composed += 1;
-        left.into_iter().for_each(|range| volumes.let_go_of(range, self, requests, policy, io));
+        participants.follow(self, io);
+        let bodies = &self.commit.batch.bodies;
+        let max = limits.body_bytes;
+        assert!(bodies.iter().all(|body| body.len() <= max), "each body fits a unit");
         if !self.commit.batch.is_partial {
             self.commit.served = std::mem::take(&mut self.commit.fua_waiting);
             if cover == Cover::SsdFlush {
-                volumes.sharing.check_links(&self.commit, &volumes.objects, io);
+                participants.check(self, io);
                 self.commit.served.append(&mut self.commit.flush_waiting);
             }
         }
         self.commit.oldest_pending = None;
-        migration.copies.composed();
         if self.map.has_ready() || self.map.awaits_ssd() {
             self.commit.note_pending(io.now());
         }
@@ -257,7 +196,7 @@ impl Store {
             self.commit.send_flushes(io);
         }
         if self.commit.outstanding == 0 {
-            self.flushed(volumes, requests, migration, io);
+            self.flushed(participants, io);
         }
     }
 
@@ -266,9 +205,7 @@ impl Store {
         &mut self,
         device: DeviceId,
         status: Result<(), IoError>,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
+        participants: &mut dyn Participants,
         io: &mut DeviceIo,
     ) {
         assert!(self.commit.stage == Stage::Flushing, "its flushes were under way");
@@ -283,66 +220,48 @@ impl Store {
         }
         self.commit.outstanding -= 1;
         if self.commit.outstanding == 0 {
-            self.flushed(volumes, requests, migration, io);
+            self.flushed(participants, io);
         }
     }
 
-    fn advance_tails(
-        &mut self,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        io: &mut DeviceIo,
-    ) {
+    fn advance_tails(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         if self.commit.error.is_some() {
             // before anything is composed: what a dropped batch took along would never be recorded
-            if migration.tail_copies.under_way() == 0 {
-                self.end_commit(volumes, requests, migration, io);
+            if !participants.are_settling() {
+                self.end_commit(participants, io);
             }
             return;
         }
-        let mut safe = true;
-        for index in 0..io.hdds().len() {
-            let device = io.hdds()[index];
-            safe &= migration.settle_tail(device, self, requests, io);
-        }
+        let is_safe = participants.settle(self, io);
         if self.commit.error.is_some() {
             // a drive that failed holds what nobody has room for
-            self.advance_tails(volumes, requests, migration, policy, io);
-        } else if safe {
-            self.compose_batch(Cover::SsdFlush, volumes, requests, migration, policy, io);
+            self.advance_tails(participants, io);
+        } else if is_safe {
+            self.compose_batch(Cover::SsdFlush, participants, io);
         }
     }
 
-    fn begin_commit(
-        &mut self,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        io: &mut DeviceIo,
-    ) {
-        let somebody_waits = !requests.held_back().is_empty();
-        let asked = !self.commit.flush_waiting.is_empty()
-            || volumes.sharing.links_press(&self.journal, &volumes.objects, somebody_waits);
+    /// Is a commit due that no client asks for?
+    fn is_commit_due(&self, participants: &dyn Participants, io: &DeviceIo) -> bool {
+        let Some(oldest) = self.commit.oldest_pending else { return false };
+        io.now().since(oldest) >= io.config().commit_interval
+            || self.map.pending_blocks() >= PENDING_BLOCKS_MAX
+            || participants.want_commit(self, io)
+            || io.is_stopping()
+    }
+
+    fn begin_commit(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
+        let asked = !self.commit.flush_waiting.is_empty() || participants.press(self);
         let fua = !self.commit.fua_waiting.is_empty();
-        let due = self.commit.is_commit_due(
-            &self.map,
-            requests,
-            &migration.moves,
-            &migration.copies,
-            &volumes.object_changes,
-            io,
-        );
-        let wanted = self.checkpoint_awaits_objects(volumes);
+        let due = self.is_commit_due(participants, io);
+        let wanted = participants.are_awaited(self);
         if !asked && !fua && !due && !wanted {
             return;
         }
         if let Some(error) = self.commit.broken {
             // what is pending stays so for ever; a timer for it would fire for ever too
             self.commit.oldest_pending = None;
-            self.commit.answer(Err(error), requests);
+            self.commit.answer(Err(error), participants);
             return;
         }
         let waiting = self.commit.waiting();
@@ -355,52 +274,46 @@ impl Store {
             io.disarm_timer();
         }
         if io.is_fixed() {
-            self.flush_fixed(volumes, requests, migration, io);
+            self.flush_fixed(participants, io);
             return;
         }
-        if blocks_that_fit(&volumes.objects, &self.journal) == 0 {
+        let kept_bytes = participants.journal_bytes_kept(&self.journal);
+        if blocks_that_fit(kept_bytes, &self.journal) == 0 {
             if wanted {
                 // the checkpoint that will make room waits for them: room was kept for that
-                self.compose_batch(Cover::Durable, volumes, requests, migration, policy, io);
+                self.compose_batch(Cover::Durable, participants, io);
                 return;
             }
             if self.checkpoint.has_failed() {
                 // no checkpoint will make room any more: that is the end of durability, said aloud
                 self.commit.broken = Some(IoError::Device(self.metadata.first_metadata_home(io)));
-                self.begin_commit(volumes, requests, migration, policy, io);
+                self.begin_commit(participants, io);
             }
             return; // the journal is more than half full, so a checkpoint is on its way
         }
         if asked && !io.breaks(Mutant::FlushWithoutTails) {
             self.commit.stage = Stage::Tails;
-            self.advance_tails(volumes, requests, migration, policy, io);
+            self.advance_tails(participants, io);
         } else if asked || due || wanted {
-            self.compose_batch(Cover::SsdFlush, volumes, requests, migration, policy, io);
+            self.compose_batch(Cover::SsdFlush, participants, io);
         } else {
-            self.compose_batch(Cover::Durable, volumes, requests, migration, policy, io);
+            self.compose_batch(Cover::Durable, participants, io);
         }
     }
 
     /// Begins or advances a commit.
     #[inline]
-    pub(crate) fn run_commit(
-        &mut self,
-        volumes: &mut Volumes,
-        requests: &mut Requests,
-        migration: &mut Migration,
-        policy: &mut Policy,
-        io: &mut DeviceIo,
-    ) {
+    pub(crate) fn run_commit(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         if self.commit.suspended.is_some() {
-            self.retry_commit(volumes, requests, migration, io);
+            self.retry_commit(participants, io);
         }
         loop {
             let (composed, before) = (self.commit.composed, self.commit.stage);
             match before {
-                Stage::Idle => self.begin_commit(volumes, requests, migration, policy, io),
-                Stage::Tails => self.advance_tails(volumes, requests, migration, policy, io),
+                Stage::Idle => self.begin_commit(participants, io),
+                Stage::Tails => self.advance_tails(participants, io),
                 Stage::Flushing | Stage::Writing => {}
-                Stage::Telling => self.end_told(volumes, requests, migration, io),
+                Stage::Telling => self.end_told(participants, io),
             }
             // a commit with nothing to write ends at once, and who came meanwhile is next
             let was_under_way = self.commit.composed > composed || before == Stage::Telling;
