@@ -4,58 +4,18 @@ use crate::bcw::controller::Controller;
 use crate::config::{DeviceConfig, Role, WriteCache};
 use crate::format::layout::Layout;
 use crate::format::superblock::Standing;
-use crate::io::queue::{self, Queue, QueuedJob};
+use crate::io::queue::Queue;
 use crate::log::Log;
 use crate::map::{Logical, Run};
-use crate::owner::Owner;
 use crate::port::IoOp;
 use crate::qos::delivery::StreamIndex;
 use crate::qos::lanes::Lanes;
-use crate::requests::ordering::TaskId;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
-use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
+use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 pub use crate::io::queue::Class;
-
-/// Something that waits for a device.
-#[derive(Clone, Debug)]
-pub enum Job {
-    /// A user's write: places are chosen when it is dispatched.
-    Write {
-        /// Whose.
-        task: TaskId,
-        /// How much of it.
-        bytes: u64,
-    },
-    /// Zeroes over some sectors of a block.
-    Edge {
-        /// Whose.
-        task: TaskId,
-        /// Which block.
-        block: Logical,
-        /// Which sectors.
-        mask: u8,
-    },
-    /// A finished command.
-    Io(IoOp, Owner),
-}
-
-impl Job {
-    /// Bytes that it moves.
-    pub fn bytes(&self) -> u64 {
-        match self {
-            Job::Write { bytes, .. } => *bytes,
-            Job::Edge { .. } => BLOCK_BYTES,
-            Job::Io(op, _) => op.bytes(),
-        }
-    }
-
-    /// Does it fetch bytes?
-    pub fn is_read(&self) -> bool {
-        matches!(self, Job::Io(op, _) if op.is_read())
-    }
-}
+pub use crate::job::{Job, Waiting};
 
 /// Whose request a job belongs to, where streams are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,19 +27,6 @@ pub(crate) struct Whose {
     /// Bytes of the whole request.
     pub request_bytes: u64,
 }
-
-impl QueuedJob for Job {
-    #[inline]
-    fn op(&self) -> Option<&IoOp> {
-        match self {
-            Job::Io(op, _) => Some(op),
-            Job::Write { .. } | Job::Edge { .. } => None,
-        }
-    }
-}
-
-/// One waiting job.
-pub type Waiting = queue::Waiting<Job>;
 
 /// What became of a job that has left its queue.
 #[derive(Debug)]

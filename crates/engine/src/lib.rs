@@ -33,6 +33,7 @@ pub mod drain;
 mod engine;
 pub mod format;
 pub mod io;
+mod job;
 mod ledger;
 pub mod log;
 pub mod map;

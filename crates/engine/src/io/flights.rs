@@ -3,70 +3,12 @@
 //! The commands of a drive are a list in order of issue through the arena that holds them, so that steering
 //! may ask for the age of the oldest one with every write.
 
+use super::load::Place;
 use super::pins::Pin;
 use super::queue::Queue;
 use crate::arena::Arena;
 use crate::port::{IoId, IoOp};
-use crate::steer::rate::Rate;
-use tandem_block::{DeviceId, Duration, Instant};
-
-/// Reads of a hard drive are counted over this long.
-const READS_WINDOW: Duration = Duration::from_s(1);
-
-/// What one drive has in flight.
-#[derive(Clone, Debug)]
-pub(super) struct Load {
-    pub(super) in_flight_bytes: u64,
-    pub(super) reads_in_flight: u32,
-    pub(super) reads_lately: Rate,
-    oldest: Option<IoId>,
-    newest: Option<IoId>,
-}
-
-impl Default for Load {
-    fn default() -> Self {
-        Load {
-            in_flight_bytes: 0,
-            reads_in_flight: 0,
-            reads_lately: Rate::new(READS_WINDOW),
-            oldest: None,
-            newest: None,
-        }
-    }
-}
-
-impl Load {
-    #[inline]
-    pub(super) fn add(&mut self, op: &IoOp, bytes: u64, queue_length: u32) -> Place {
-        let read = op.is_read();
-        self.in_flight_bytes += bytes;
-        self.reads_in_flight += u32::from(read);
-        let listed = !matches!(op, IoOp::Flush | IoOp::Trim { .. });
-        let in_flight_bytes = self.in_flight_bytes;
-        Place { read, listed, queue_length, in_flight_bytes, older: None, newer: None }
-    }
-
-    #[inline]
-    pub(super) fn remove(&mut self, place: &Place, bytes: u64) {
-        self.in_flight_bytes -= bytes;
-        self.reads_in_flight -= u32::from(place.read);
-    }
-}
-
-/// A command's place among those of its drive.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// It fetches bytes.
-    pub read: bool,
-    /// A read or write; flushes and trims have no usual latency, so they are not in the list.
-    pub listed: bool,
-    /// Commands before it when it was issued.
-    pub queue_length: u32,
-    /// Bytes in flight then, with its own.
-    pub in_flight_bytes: u64,
-    older: Option<IoId>,
-    newer: Option<IoId>,
-}
+use tandem_block::{DeviceId, Instant};
 
 /// A command in flight, of an owner.
 #[derive(Clone, Debug)]
@@ -127,15 +69,14 @@ impl<O> Flights<O> {
         let flight = Flight { device, owner, bytes, issued, background, changes, place, pin };
         let id = self.flights.insert(flight);
         if place.listed {
-            let older = queue.load_mut().newest.replace(id);
+            let older = queue.load_mut().join(id);
             assert!(
                 older.is_none_or(|older| self.flights[older].issued <= issued),
                 "commands go out in the order of time"
             );
-            self.flights[id].place.older = older;
-            match older {
-                None => queue.load_mut().oldest = Some(id),
-                Some(older) => self.flights[older].place.newer = Some(id),
+            self.flights[id].place.follow(older);
+            if let Some(older) = older {
+                self.flights[older].place.precede(Some(id));
             }
         }
         id
@@ -164,14 +105,13 @@ impl<O> Flights<O> {
             "reads are counted among all commands"
         );
         if flight.place.listed {
-            let (older, newer) = (flight.place.older, flight.place.newer);
-            match older {
-                None => queue.load_mut().oldest = newer,
-                Some(older) => self.flights[older].place.newer = newer,
+            let (older, newer) = flight.place.neighbours();
+            queue.load_mut().leave(older, newer);
+            if let Some(older) = older {
+                self.flights[older].place.precede(newer);
             }
-            match newer {
-                None => queue.load_mut().newest = older,
-                Some(newer) => self.flights[newer].place.older = older,
+            if let Some(newer) = newer {
+                self.flights[newer].place.follow(older);
             }
         }
         flight
@@ -180,7 +120,7 @@ impl<O> Flights<O> {
     /// How long the oldest read or write of the drive with this queue has been in flight, in ns.
     #[inline]
     pub fn oldest_ns<J>(&self, queue: &Queue<J>, now: Instant) -> u64 {
-        queue.load().oldest.map_or(0, |id| now.since(self.flights[id].issued).ns)
+        queue.load().oldest().map_or(0, |id| now.since(self.flights[id].issued).ns)
     }
 
     /// When it went out.

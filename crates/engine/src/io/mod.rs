@@ -10,6 +10,7 @@ mod event_loop;
 pub(crate) mod fixture;
 pub mod flights;
 mod in_service;
+mod load;
 mod logs;
 mod phase;
 pub mod pins;

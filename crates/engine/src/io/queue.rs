@@ -3,7 +3,7 @@
 //! A job is *accepted* when it is put in, and counts until it has ended, or until the commands that it became
 //! count in its place. Jobs of a drive whose streams are told apart are kept elsewhere and are counted here.
 
-use super::flights::{Load, Place};
+use super::load::{Load, Place};
 use super::pins::{Pin, Pins};
 use crate::port::IoOp;
 use std::collections::VecDeque;

@@ -28,7 +28,7 @@ pub mod streams;
 mod tags;
 mod tree;
 
-use crate::device::Class;
+use crate::io::queue::Class;
 use tandem_block::Instant;
 
 /// What a choice is made from: the order of arrival of the first waiting job of each class.

@@ -16,7 +16,7 @@ use super::reserve::{BACKGROUND_WEIGHT, QosConfig, Rate, WEIGHT, WHOLE_PPB};
 use super::tags::Tags;
 use super::tree::{ABSENT, Tree};
 use super::{Apart, Candidate, delivery::StreamIndex};
-use crate::device::Waiting;
+use crate::job::Waiting;
 use std::collections::VecDeque;
 use tandem_block::Instant;
 

@@ -11,6 +11,7 @@ pub mod mios;
 pub mod quantile;
 mod queue_limit;
 pub mod rate;
+mod registry;
 pub mod serw;
 pub mod ssd_curve;
 pub mod ssd_first;

@@ -1,0 +1,107 @@
+//! What one drive has in flight, in numbers.
+
+use crate::port::{IoId, IoOp};
+use crate::steer::rate::Rate;
+use tandem_block::Duration;
+
+/// Reads of a hard drive are counted over this long.
+const READS_WINDOW: Duration = Duration::from_s(1);
+
+/// What one drive has in flight.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    pub(super) in_flight_bytes: u64,
+    pub(super) reads_in_flight: u32,
+    pub(super) reads_lately: Rate,
+    oldest: Option<IoId>,
+    newest: Option<IoId>,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load {
+            in_flight_bytes: 0,
+            reads_in_flight: 0,
+            reads_lately: Rate::new(READS_WINDOW),
+            oldest: None,
+            newest: None,
+        }
+    }
+}
+
+impl Load {
+    #[inline]
+    pub(super) fn add(&mut self, op: &IoOp, bytes: u64, queue_length: u32) -> Place {
+        let read = op.is_read();
+        self.in_flight_bytes += bytes;
+        self.reads_in_flight += u32::from(read);
+        let listed = !matches!(op, IoOp::Flush | IoOp::Trim { .. });
+        let in_flight_bytes = self.in_flight_bytes;
+        Place { read, listed, queue_length, in_flight_bytes, older: None, newer: None }
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, place: &Place, bytes: u64) {
+        self.in_flight_bytes -= bytes;
+        self.reads_in_flight -= u32::from(place.read);
+    }
+
+    /// The list of reads and writes ends with this one from now on. Returns the one before it.
+    #[inline]
+    pub(super) fn join(&mut self, id: IoId) -> Option<IoId> {
+        let older = self.newest.replace(id);
+        assert!(older.is_some() == self.oldest.is_some(), "a list has two ends, or none");
+        self.oldest.get_or_insert(id);
+        older
+    }
+
+    /// The one between these two leaves the list.
+    #[inline]
+    pub(super) fn leave(&mut self, older: Option<IoId>, newer: Option<IoId>) {
+        if older.is_none() {
+            self.oldest = newer;
+        }
+        if newer.is_none() {
+            self.newest = older;
+        }
+    }
+
+    /// The read or write that has been in flight for the longest time.
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<IoId> {
+        self.oldest
+    }
+}
+
+/// A command's place among those of its drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// It fetches bytes.
+    pub read: bool,
+    /// A read or write; flushes and trims have no usual latency, so they are not in the list.
+    pub listed: bool,
+    /// Commands before it when it was issued.
+    pub queue_length: u32,
+    /// Bytes in flight then, with its own.
+    pub in_flight_bytes: u64,
+    older: Option<IoId>,
+    newer: Option<IoId>,
+}
+
+impl Place {
+    /// The one that went out before it, and the one that went out after it.
+    #[inline]
+    pub(super) fn neighbours(&self) -> (Option<IoId>, Option<IoId>) {
+        (self.older, self.newer)
+    }
+
+    #[inline]
+    pub(super) fn follow(&mut self, older: Option<IoId>) {
+        self.older = older;
+    }
+
+    #[inline]
+    pub(super) fn precede(&mut self, newer: Option<IoId>) {
+        self.newer = newer;
+    }
+}
