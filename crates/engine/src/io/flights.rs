@@ -74,9 +74,9 @@ impl<O> Flights<O> {
                 older.is_none_or(|older| self.flights[older].issued <= issued),
                 "commands go out in the order of time"
             );
-            self.flights[id].place.follow(older);
+            self.flights[id].place.neighbours.follow(older);
             if let Some(older) = older {
-                self.flights[older].place.precede(Some(id));
+                self.flights[older].place.neighbours.precede(Some(id));
             }
         }
         id
@@ -105,13 +105,13 @@ impl<O> Flights<O> {
             "reads are counted among all commands"
         );
         if flight.place.listed {
-            let (older, newer) = flight.place.neighbours();
+            let (older, newer) = flight.place.neighbours.both();
             queue.load_mut().leave(older, newer);
             if let Some(older) = older {
-                self.flights[older].place.precede(newer);
+                self.flights[older].place.neighbours.precede(newer);
             }
             if let Some(newer) = newer {
-                self.flights[newer].place.follow(older);
+                self.flights[newer].place.neighbours.follow(older);
             }
         }
         flight

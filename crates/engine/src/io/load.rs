@@ -37,7 +37,7 @@ impl Load {
         self.reads_in_flight += u32::from(read);
         let listed = !matches!(op, IoOp::Flush | IoOp::Trim { .. });
         let in_flight_bytes = self.in_flight_bytes;
-        Place { read, listed, queue_length, in_flight_bytes, older: None, newer: None }
+        Place { read, listed, queue_length, in_flight_bytes, neighbours: Neighbours::default() }
     }
 
     #[inline]
@@ -88,10 +88,9 @@ pub struct Place {
     newer: Option<IoId>,
 }
 
-impl Place {
-    /// The one that went out before it, and the one that went out after it.
+impl Neighbours {
     #[inline]
-    pub(super) fn neighbours(&self) -> (Option<IoId>, Option<IoId>) {
+    pub(super) fn both(&self) -> (Option<IoId>, Option<IoId>) {
         (self.older, self.newer)
     }
 
