@@ -84,6 +84,13 @@ pub struct Place {
     pub queue_length: u32,
     /// Bytes in flight then, with its own.
     pub in_flight_bytes: u64,
+    /// Its neighbours in that list.
+    pub(super) neighbours: Neighbours,
+}
+
+/// The read or write that went out before another one, and the one after it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Neighbours {
     older: Option<IoId>,
     newer: Option<IoId>,
 }
