@@ -207,6 +207,8 @@ impl Checkpoint {
 
     /// An attempt, or the write of a root, has failed: when is the next one?
     fn note_failed(&mut self, now: Instant) {
+        assert!(self.attempts < ATTEMPTS_MAX, "no more are tried");
+        assert!(self.outstanding == 0, "an attempt fails when its commands have ended");
         self.attempts += 1;
         self.error = false;
         self.retry_at = now + Duration::from_ns(RETRY_AFTER.ns << self.attempts.min(6));
@@ -271,12 +273,15 @@ impl Checkpoint {
         assert!(self.is_idle(), "one at a time");
         assert!(self.outstanding == 0, "no command of the one before is under way");
         assert!(!self.has_failed(), "no more are tried");
+        assert!(!self.error && !self.root_failed, "the attempt before has ended");
+        assert!(self.image_job.is_none(), "the table of the one before was written, or given up");
         self.stage = Stage::Pages;
         let mark = parts.journal.mark();
         assert!(mark.0 >= self.mark.0, "a checkpoint never goes back in the journal");
         self.mark = mark;
         self.replay_sequence = parts.journal.next_sequence();
         self.dirty = parts.map.take_dirty_shards();
+        assert_eq!(self.dirty.len(), self.copies.len(), "one bit a shard");
         self.next_shard = 0;
         self.next_page = 0;
         let objects = &mut *parts.objects;
@@ -326,6 +331,7 @@ impl Checkpoint {
     }
 
     fn submit(&mut self, device: DeviceId, op: IoOp, io: &mut DeviceIo) {
+        assert!(self.stage != Stage::Idle, "a command is of a checkpoint that is under way");
         self.outstanding += 1;
         io.submit(device, op, Owner::Metadata(MetadataIo::Checkpoint));
     }
@@ -353,6 +359,7 @@ impl Checkpoint {
             self.next_page = page + 1;
             for device in parts.homes() {
                 let layout = &parts.io[device].layout;
+                assert!(u64::from(page) < layout.checksum_pages, "a page lies among the pages");
                 let offset_bytes =
                     layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
                 let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
@@ -377,6 +384,7 @@ impl Checkpoint {
             let bytes = parts.map.encode_shard(parts.io.config().pool, self.number + 1, shard);
             for device in parts.homes() {
                 let layout = &parts.io[device].layout;
+                assert!((shard as u64) < layout.shard_count, "a shard lies among the shards");
                 let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
                 let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
                 self.submit(device, op, parts.io);
@@ -412,6 +420,7 @@ impl Checkpoint {
             parts.io.stats_mut().table_bytes += IMAGE_PAGE_BYTES;
             for &device in &homes {
                 let layout = &parts.io[device].layout;
+                assert!(index < layout.table_pages(), "a page lies in its area of the table");
                 let offset_bytes = layout.table_page_offset(job.area(), index);
                 let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
                 self.submit(device, op, parts.io);
@@ -448,6 +457,10 @@ impl Checkpoint {
         {
             return;
         }
+        assert!(
+            batches.durable_unit + 1 >= self.replay_sequence,
+            "all units before the mark are durable"
+        );
         let image = self.image_after();
         let root = Root {
             checkpoint: self.number + 1,
@@ -470,6 +483,7 @@ impl Checkpoint {
             self.stage == Stage::Root && !self.root.is_empty(),
             "a root is written when all that it names is durable"
         );
+        assert!(self.outstanding == 0 && !self.error, "one try of a root at a time");
         for device in parts.homes() {
             let layout = parts.io[device].layout;
             let bytes = self.root.clone();
@@ -482,6 +496,10 @@ impl Checkpoint {
     /// An attempt failed before its root: the checkpoint before still holds, and what has changed since is
     /// due again.
     fn abandon(&mut self, parts: &mut Parts<'_>) {
+        assert!(
+            matches!(self.stage, Stage::Pages | Stage::AwaitBatch) && self.error,
+            "an attempt is given up before its root, since a step has failed"
+        );
         let dirty = std::mem::take(&mut self.dirty);
         let mut shard = dirty.next_set(0, dirty.len());
         while let Some(found) = shard {

@@ -83,6 +83,7 @@ impl PageReads {
         (metadata, metadata_replica): (&MetadataHomes, &MetadataReplica),
         io: &mut DeviceIo,
     ) -> PageRead {
+        assert!(self.is_under_way(page), "a page comes that somebody has asked for");
         let found = if !io.config().contents {
             checksums.load_empty(page);
             Loaded::Sound

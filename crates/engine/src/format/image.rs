@@ -26,6 +26,7 @@ pub const IMAGE_BODY_BYTES: usize = IMAGE_PAGE_BYTES as usize - HEADER_BYTES;
 /// # Panics
 /// If the body is longer than `IMAGE_BODY_BYTES`.
 pub fn encode(pool: u128, generation: u64, index: u32, body: &[u8]) -> Vec<u8> {
+    assert!(body.len() <= IMAGE_BODY_BYTES, "records do not go beyond their page");
     let mut out = Writer { bytes: Vec::with_capacity(IMAGE_PAGE_BYTES as usize) };
     out.u32(MAGIC);
     out.u32(0);

@@ -29,6 +29,7 @@ pub fn encode(pool: u128, index: u64, version: u64, checksums: &[u32; PAGE_CHECK
     for &checksum in checksums {
         out.u32(checksum);
     }
+    assert_eq!(out.bytes.len(), PAGE_BYTES as usize, "the checksums fill a page");
     let crc = crc32c(&out.bytes);
     out.patch_u32(4, crc);
     out.bytes

@@ -95,6 +95,22 @@ impl PairRecord {
     /// # Panics
     /// If it does not fit: the caller keeps the bounds.
     pub fn encode(&self) -> Vec<u8> {
+        assert!(self.leg <= 1 && self.ahead <= 1, "a pair has two legs");
+        assert!(self.region_bytes.is_power_of_two(), "a region is a power of two");
+        let regions = self.capacity_bytes.div_ceil(self.region_bytes);
+        assert!(regions <= REGIONS_MAX, "a pair has not too many regions");
+        let is_region = |&mark: &u32| u64::from(mark) < regions;
+        assert!(self.marks.iter().all(is_region), "a mark is of a region");
+        let mut end = 0;
+        for &(offset, bytes) in &self.behind {
+            assert!(offset >= end && bytes > 0, "extents ascend, and lie apart");
+            end = offset + bytes;
+        }
+        assert!(end <= self.capacity_bytes, "extents lie in the pair");
+        self.bytes()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
         assert!(self.behind.len() <= EXTENTS_MAX && self.marks.len() as u64 <= REGIONS_MAX);
         let mut out = Writer::default();
         out.u64(MAGIC);
@@ -281,7 +297,7 @@ mod tests {
             (PairRecord { region_bytes: 3000, ..record() }, "the bytes of a region"),
             (PairRecord { ahead: 2, ..record() }, "a leg"),
         ] {
-            let error = PairRecord::decode(&broken.encode()).unwrap_err().to_string();
+            let error = PairRecord::decode(&broken.bytes()).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
     }

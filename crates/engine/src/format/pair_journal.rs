@@ -75,6 +75,17 @@ pub struct JournalHead {
 impl JournalHead {
     /// The bytes to write: a block.
     pub fn encode(&self) -> Vec<u8> {
+        assert!(self.generation > 0, "a generation that counts is above 0");
+        assert!(self.members <= 3, "a pair has two legs");
+        assert!(self.ring_bytes.is_multiple_of(BLOCK_BYTES), "a ring has whole blocks");
+        assert!(
+            self.tail_at <= self.ring_bytes && self.tail_at.is_multiple_of(BLOCK_BYTES),
+            "the first unit lies in the ring"
+        );
+        self.bytes()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.u64(HEAD_MAGIC);
         out.u32(0);
@@ -159,6 +170,15 @@ impl UnitHeader {
         let data: u64 = self.extents.iter().map(|&(_, bytes)| padded(bytes)).sum();
         assert!(self.extents.len() <= EXTENTS_MAX && data <= DATA_BYTES_MAX, "units are bounded");
         assert_eq!(data, self.data_bytes(), "a checksum for every block");
+        assert!(self.durable_upto < self.sequence, "a unit is not durable before it is written");
+        let is_whole = |&(offset, bytes): &(u64, u64)| {
+            (offset | bytes).is_multiple_of(SECTOR_BYTES) && bytes > 0
+        };
+        assert!(self.extents.iter().all(is_whole), "an extent has whole sectors");
+        self.bytes()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.u64(UNIT_MAGIC);
         out.u32(0);
@@ -342,7 +362,7 @@ mod tests {
             (JournalHead { ring_bytes: 5000, ..head() }, "the bytes of the ring"),
             (JournalHead { tail_at: 2 << 20, ..head() }, "the place"),
         ] {
-            let error = JournalHead::decode(&broken.encode()).unwrap_err().to_string();
+            let error = JournalHead::decode(&broken.bytes()).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
         for (broken, what) in [
@@ -350,7 +370,7 @@ mod tests {
             (UnitHeader { extents: vec![(PAIR, 512)], checksums: vec![1], ..unit() }, "an extent"),
             (UnitHeader { extents: vec![(100, 512)], checksums: vec![1], ..unit() }, "an extent"),
         ] {
-            let error = UnitHeader::decode(&broken.encode(), PAIR).unwrap_err().to_string();
+            let error = UnitHeader::decode(&broken.bytes(), PAIR).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
     }

@@ -55,6 +55,8 @@ const FLAG_SNAPSHOT: u32 = 1;
 
 /// Blocks in one run record at most: the body length is 16 bits.
 pub const RUN_BLOCKS_MAX: usize = 8192;
+/// Bytes of the record of a run without its checksums: header and body.
+const RUN_RECORD_BYTES: usize = 4 + 16;
 /// Bytes of an object's record without its name: header and body.
 pub const OBJECT_RECORD_BYTES: usize = 4 + 30;
 /// Bytes of a thin object's record.
@@ -194,6 +196,8 @@ pub struct RecordWriter {
     out: Writer,
     /// Where the open run's body begins, and what would continue it.
     open: Option<OpenRun>,
+    /// Where the last record ends, as its header says.
+    end: usize,
     updates: u64,
 }
 
@@ -222,6 +226,11 @@ impl RunKey {
 impl RecordWriter {
     /// Adds one block that lives at these places.
     pub fn block(&mut self, flags: u8, logical: Logical, ssd: Slot, log: Slot, checksum: u32) {
+        assert!(logical != NONE, "a record is of a block");
+        assert!(
+            flags & FLAG_LOG_VOLATILE == 0 || (ssd != NONE && log != NONE),
+            "a place that is volatile is named beside one that is durable"
+        );
         self.updates += 1;
         let key = RunKey { logical, ssd, log };
         if let Some(open) = &mut self.open
@@ -253,7 +262,14 @@ impl RecordWriter {
 
     /// Adds a block with fragments.
     pub fn fragmented(&mut self, record: &FragmentedRecord) {
-        assert!(record.fragments.len() <= FRAGMENTS_MAX, "at most one fragment a sector");
+        assert!(
+            (1..=FRAGMENTS_MAX).contains(&record.fragments.len()),
+            "at most one fragment a sector, and at least one in all"
+        );
+        assert!(
+            record.flags & FLAG_LOG_VOLATILE == 0 || (record.ssd != NONE && record.log != NONE),
+            "a place that is volatile is named beside one that is durable"
+        );
         self.close();
         self.updates += 1;
         self.header(KIND_FRAGMENTED, 20 + 12 * record.fragments.len());
@@ -265,6 +281,7 @@ impl RecordWriter {
         self.out.u32(record.log);
         self.out.u32(record.checksum);
         for fragment in &record.fragments {
+            assert!(fragment.mask != 0 && fragment.slot != NONE, "a fragment is somewhere");
             self.out.u32(fragment.slot);
             self.out.u32(fragment.checksum);
             self.out.u32(u32::from(fragment.mask));
@@ -275,6 +292,10 @@ impl RecordWriter {
     pub fn object(&mut self, object: &ObjectRecord) {
         self.close();
         if let Some(pieces) = object.in_pieces {
+            assert!(
+                object.first == 0 && object.blocks == 0,
+                "an object in pieces reserves no blocks"
+            );
             let body_bytes = OBJECT_RECORD_BYTES - 4 + object.name.len();
             self.header_of(KIND_OBJECT, VERSION_SHARED, body_bytes);
             self.out.u64(object.id);
@@ -317,6 +338,7 @@ impl RecordWriter {
 
     /// Adds where some blocks of a thin object lie, and whether others may lie there, too.
     pub fn piece(&mut self, id: u64, piece: Piece, is_shared: bool) {
+        assert!(piece.count > 0 && piece.logical != Some(NONE), "a piece has blocks");
         self.close();
         let version = if is_shared { VERSION_SHARED } else { VERSION };
         self.header_of(KIND_PIECE, version, PIECE_RECORD_BYTES - 4);
@@ -328,6 +350,8 @@ impl RecordWriter {
 
     /// Adds an attribute.
     pub fn attribute(&mut self, id: u64, key: &[u8], value: &[u8]) {
+        assert!((1..=KEY_BYTES_MAX).contains(&key.len()), "keys are bounded");
+        assert!(value.len() <= VALUE_BYTES_MAX, "values are bounded");
         self.close();
         self.header(KIND_ATTRIBUTE, 10 + key.len() + value.len());
         self.out.u64(id);
@@ -338,6 +362,7 @@ impl RecordWriter {
 
     /// Adds the end of an attribute.
     pub fn attribute_gone(&mut self, id: u64, key: &[u8]) {
+        assert!((1..=KEY_BYTES_MAX).contains(&key.len()), "keys are bounded");
         self.close();
         self.header(KIND_ATTRIBUTE_GONE, 8 + key.len());
         self.out.u64(id);
@@ -346,6 +371,7 @@ impl RecordWriter {
 
     /// Adds where the homes of some blocks lie.
     pub fn homes(&mut self, blocks: BlockRange, place: Logical) {
+        assert!(blocks.count > 0, "some homes lie there");
         self.close();
         self.header(KIND_HOMES, HOMES_RECORD_BYTES - 4);
         self.out.u32(blocks.first);
@@ -361,6 +387,7 @@ impl RecordWriter {
         self.out.u8(kind);
         self.out.u8(version);
         self.out.u16(u16::try_from(body_bytes).expect("record bodies are bounded"));
+        self.end = self.out.bytes.len() + body_bytes;
     }
 
     fn close(&mut self) {
@@ -372,7 +399,10 @@ impl RecordWriter {
             self.out.patch_u32(open.header_at, header);
             let count = u32::try_from(open.count).expect("RUN_BLOCKS_MAX bounds it");
             self.out.patch_u32(open.header_at + 4, u32::from(open.flags) | count << 16);
+            let sums = if open.flags & FLAG_CHECKSUMS != 0 { open.count } else { 0 };
+            self.end = open.header_at + RUN_RECORD_BYTES + 4 * sums;
         }
+        assert_eq!(self.out.bytes.len(), self.end, "a record is as long as its header says");
     }
 
     /// Bytes gathered so far.
@@ -393,7 +423,7 @@ impl RecordWriter {
     /// The bytes of all records, and nothing left behind.
     pub fn take(&mut self) -> Vec<u8> {
         self.close();
-        self.updates = 0;
+        (self.updates, self.end) = (0, 0);
         std::mem::take(&mut self.out.bytes)
     }
 }

@@ -75,6 +75,7 @@ impl ShardWriter {
 
     /// Adds the next slot.
     pub fn slot(&mut self, entry: SlotEntry) {
+        assert!(entry.mask != 0, "a slot holds sectors of its block");
         self.out.u32(entry.owner);
         self.out.u32(entry.checksum);
         self.out.u8(entry.mask);

@@ -246,6 +246,15 @@ impl Superblock {
     pub fn encode(&self) -> Vec<u8> {
         assert!(self.members.len() <= MEMBERS_MAX && usize::from(self.index) < self.members.len());
         assert!(self.name.len() <= NAME_BYTES_MAX && self.standings.len() == self.members.len());
+        let own = self.members[usize::from(self.index)];
+        assert!(self.layout.is_sane(own.capacity_bytes), "a start refuses any other layout");
+        assert!(self.lagging >> self.members.len() == 0, "members lag, and nobody else");
+        let is_member = |s: &Successor| usize::from(s.index) < self.members.len();
+        assert!(self.successor.as_ref().is_none_or(is_member), "a successor replaces a member");
+        self.bytes()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
         let all_serve = self.standings.iter().all(|standing| *standing == Standing::Serves);
         let own = self.members[usize::from(self.index)];
         let mut out = Writer::default();
@@ -427,7 +436,7 @@ mod tests {
             assert_eq!(lagging.encode()[16] & 8, 8, "older programs refuse it");
         }
         let unknown = Superblock { lagging: 4, ..sample() };
-        assert!(Superblock::decode(&unknown.encode()).is_err(), "there are two members");
+        assert!(Superblock::decode(&unknown.bytes()).is_err(), "there are two members");
         let block = sample().encode();
         assert_eq!((block[12], block[16]), (1, 0), "older programs read it");
         assert_eq!(Superblock::decode(&block).unwrap(), sample());

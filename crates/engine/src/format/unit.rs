@@ -51,6 +51,7 @@ pub fn disk_bytes(body_bytes: usize) -> usize {
 
 /// Longest body of a unit that takes at most so many bytes on disk, a multiple of 4096.
 pub fn body_bytes_max(disk_bytes: usize) -> usize {
+    assert!(disk_bytes >= BLOCK_BYTES as usize, "a unit has a block for its header");
     disk_bytes / SECTOR * SECTOR_BODY - HEADER_BYTES
 }
 
@@ -128,6 +129,7 @@ impl Unit {
             sectors.extend_from_slice(sector);
             sectors.extend_from_slice(&stamp);
         }
+        assert_eq!(sectors.len(), length, "a unit fills the blocks that it was given");
         sectors
     }
 

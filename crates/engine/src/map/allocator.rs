@@ -69,6 +69,7 @@ impl Allocator {
         } else {
             self.free.set_run(start, count, false);
         }
+        assert!(count as u32 <= self.free_count, "what is free is counted");
         self.free_count -= count as u32;
         self.cursor = if end == length { 0 } else { end };
         Some(Run { slot: self.first + start as Slot, count: count as u32 })
@@ -80,12 +81,15 @@ impl Allocator {
         assert!(slot >= self.first && index < self.free.len(), "slot {slot} is of another drive");
         assert!(self.free.get(index), "slot {slot} has two owners");
         self.free.set(index, false);
+        assert!(self.free_count > 0, "what is free is counted");
         self.free_count -= 1;
     }
 
     /// Gives slots back.
     pub fn release(&mut self, run: Run) {
+        assert!(run.slot >= self.first, "slot {} is of another drive", run.slot);
         let index = (run.slot - self.first) as usize;
+        assert!(index + run.count as usize <= self.free.len(), "a run lies on one drive");
         for offset in 0..run.count as usize {
             assert!(!self.free.get(index + offset), "slot {} freed twice", run.slot);
         }

@@ -131,7 +131,12 @@ impl Attributes {
             None => self.values.insert(Name(object, key.into()), value.into()),
         };
         if let Some(before) = &before {
-            self.record_bytes -= record_bytes(key, before);
+            let bytes = record_bytes(key, before);
+            assert!(
+                self.record_bytes > bytes,
+                "the value before was counted, and so is the new one"
+            );
+            self.record_bytes -= bytes;
         }
         before
     }
@@ -142,7 +147,13 @@ impl Attributes {
         if key == TIER_KEY {
             self.tiers.remove(&object);
         }
-        self.record_bytes -= record_bytes(key, &value);
+        let bytes = record_bytes(key, &value);
+        assert!(self.record_bytes >= bytes, "an attribute that goes was counted");
+        self.record_bytes -= bytes;
+        assert!(
+            !self.values.is_empty() || (self.record_bytes == 0 && self.tiers.is_empty()),
+            "what is counted of attributes goes with them"
+        );
         Some(value)
     }
 

@@ -77,6 +77,7 @@ impl Changes {
 
     /// These blocks lie elsewhere, in so many pieces, or nowhere any more.
     pub fn blocks(&mut self, object: ObjectId, from: u32, to: u32, pieces: usize) {
+        assert!(from < to, "some blocks changed");
         // it may lie between others that had been named as one
         self.bytes += (pieces + 2) * PIECE_RECORD_BYTES;
         let blocks = &mut self.objects.entry(object).or_default().blocks;
@@ -90,6 +91,7 @@ impl Changes {
 
     /// The homes of these blocks, which lie in one piece, lie elsewhere.
     pub fn homes(&mut self, blocks: BlockRange) {
+        assert!(blocks.count > 0, "some homes changed");
         // … and a part of them may since lie elsewhere again
         self.bytes += 3 * HOMES_RECORD_BYTES;
         self.homes.push(blocks);

@@ -28,6 +28,7 @@ impl Map {
     /// The bytes of a shard: the recorded state of its range at this moment. Bounded: at most 2,700
     /// slots or 4,000 words.
     pub fn encode_shard(&self, pool: u128, checkpoint: u64, index: usize) -> Vec<u8> {
+        assert!(index < self.shard_count(), "a shard is a part of the map");
         let mut writer = ShardWriter::new(pool, checkpoint, index as u64);
         if index < self.slot_shards {
             let first = index * SHARD_SLOTS;
@@ -50,6 +51,7 @@ impl Map {
         }
         let (mask, order) = self.masks.get(&slot).copied().unwrap_or((255, 0));
         let owner = self.slots.owner(slot);
+        assert_ne!(owner, NONE, "a slot that a record names has an owner");
         SlotEntry { owner, checksum: self.slots.checksum(slot), mask, order }
     }
 }
@@ -149,12 +151,14 @@ impl Recovered {
         self.stale_homes.set(block as usize / SHARD_HOMES, true);
         self.is_replaced.set(block as usize, true);
         for (slot, _) in places.ssd.into_iter().chain(places.log) {
+            assert!((slot as usize) < self.claims.len(), "the caller has looked for slot {slot}");
             self.mark_stale(slot);
         }
         // the log place of a tail was never known to be durable: the SSD copy is the truth
         let (slot, checksum) = places.ssd.or(places.log).unwrap_or((NONE, 0));
         if !places.fragments.is_empty() {
             for fragment in &places.fragments {
+                assert!((fragment.1 as usize) < self.claims.len(), "the caller has looked for it");
                 self.mark_stale(fragment.1);
             }
             self.record_fragments.insert(self.records.len(), places.fragments);
@@ -221,6 +225,11 @@ impl Recovered {
 
     /// Puts everything into an empty map. Returns the first contradiction found, if any.
     pub fn install(mut self, map: &mut Map) -> Result<(), String> {
+        assert!(map.index.is_empty() && map.pending_blocks == 0, "it goes into an empty map");
+        assert!(
+            self.claims.len() == map.slots.len() && self.homes.len() == map.logical.len(),
+            "what was read is of this map"
+        );
         let mut from = 0;
         while let Some(start) = self.homes.next_set(from, self.homes.len()) {
             let end = self.homes.next_clear(start, self.homes.len()).unwrap_or(self.homes.len());
@@ -326,6 +335,7 @@ impl Map {
         for (allocator, closed) in self.allocators.iter_mut().zip(&self.closed) {
             if slot < first + allocator.slot_count() {
                 allocator.take(slot);
+                assert!(*closed || self.ssd_free > 0, "what is free of open SSDs is counted");
                 self.ssd_free -= u64::from(!closed);
                 return;
             }
@@ -387,6 +397,7 @@ impl Map {
     /// Puts a block on an SSD as a clean copy of its valid home, as if long ago. False: SSD full.
     pub fn assume_ssd_copy(&mut self, block: Logical, checksum: u32) -> bool {
         let Some(run) = self.allocate_ssd(1) else { return false };
+        assert!(self.logical.recorded_home(block), "the home of a clean copy is valid");
         self.slots.assign(run.slot, block, checksum);
         self.slots.set_recorded(run.slot, true);
         self.index.insert(block, run.slot);

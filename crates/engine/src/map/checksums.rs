@@ -128,6 +128,7 @@ impl HomeChecksums {
             let oldest = self.order.pop_front().expect("every page is in the order");
             self.pages.remove(&oldest);
         }
+        assert_eq!(self.order.len(), self.pages.len(), "each page in memory is in the order once");
     }
 
     /// Notes the checksum of a home that a durable record calls valid.
@@ -156,6 +157,7 @@ impl HomeChecksums {
         let range = first..first.saturating_add(PAGE_CHECKSUMS as u32);
         let values: Vec<(Logical, u32)> =
             self.fresh.range(range).map(|(&block, &checksum)| (block, checksum)).collect();
+        assert!(!values.is_empty(), "a page is written for values that it lacks");
         let page = self.pages.get_mut(&number).expect("the page was loaded");
         for (block, checksum) in values {
             page.checksums[(block - first) as usize] = checksum;
@@ -164,7 +166,8 @@ impl HomeChecksums {
         }
         // a copy that may not be durable is written over itself, and never the one that is
         page.version += if self.unsure.insert(number) { 1 } else { 2 };
-        self.carried_versions.insert(number, page.version);
+        let before = self.carried_versions.insert(number, page.version);
+        assert!(before.is_none(), "a checkpoint carries a page once");
         let bytes = page::encode(pool, u64::from(number), page.version, &page.checksums);
         (page.version % 2, bytes)
     }
@@ -181,6 +184,7 @@ impl HomeChecksums {
 
     /// Every page that was carried until now is durable.
     pub fn carried_durably(&mut self) {
+        assert!(self.carried.is_empty(), "pages are flushed when they are written");
         self.unsure.clear();
     }
 

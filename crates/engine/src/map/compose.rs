@@ -58,6 +58,7 @@ impl Map {
     /// on to the queue of what they still wait for.
     pub fn compose(&mut self, cover: Cover, limits: Limits, records: &mut RecordWriter) -> Batch {
         let mut batch = Batch::default();
+        assert!(limits.body_bytes >= RECORD_BYTES_MAX, "the longest record fits a body");
         let ready = std::mem::take(&mut self.pending.ready);
         self.compose_queue(ready, Queue::Ready, cover, limits, records, &mut batch);
         if cover == Cover::SsdFlush {
@@ -77,6 +78,10 @@ impl Map {
             batch.bodies.push(records.take());
         }
         assert!(batch.bodies.iter().all(|body| !body.is_empty()), "a unit says something");
+        assert!(
+            cover == Cover::Durable || batch.is_partial || self.pending_blocks == 0,
+            "behind a flush of the SSDs blocks wait for hard drives alone"
+        );
         batch
     }
 
@@ -91,6 +96,7 @@ impl Map {
     ) {
         for Hinted { touch, slot } in touches {
             if !matches!(queue, Queue::Hdd(_)) {
+                assert!(self.pending_blocks >= u64::from(touch.count), "what waits is counted");
                 self.pending_blocks -= u64::from(touch.count);
             }
             for i in 0..touch.count {
@@ -120,6 +126,7 @@ impl Map {
     }
 
     fn put_back(&mut self, rest: Hinted, queue: Queue) {
+        assert!(rest.touch.count > 0, "a batch that is cut short leaves some blocks");
         let pending = match queue {
             Queue::Ready => &mut self.pending.ready,
             Queue::Ssd => &mut self.pending.ssd,
@@ -195,6 +202,7 @@ impl Map {
             return false;
         }
         let list = self.fragments.get(&block).expect("the state bits say so").clone();
+        assert!(!list.is_empty(), "a block under fragments has some");
         for fragment in &list {
             let (ssd, log) = if self.slots.is_log(fragment.slot) {
                 (NONE, fragment.slot)
@@ -307,14 +315,19 @@ impl Map {
     ) {
         for slot in [ssd, log] {
             if slot != NONE {
+                assert!(
+                    self.slots.is_current(slot, block),
+                    "a record names places that its block has"
+                );
                 self.mark_slot(slot, true);
             }
         }
         while let Some(slot) = self.displaced.take(block) {
             assert!(
-                slot != ssd && slot != log,
+                slot != ssd && slot != log && !self.slots.is_place(slot),
                 "a slot that the record names is not freed with it"
             );
+            assert!(self.slots.is_recorded(slot), "what was not recorded waits for no record");
             self.mark_slot(slot, false);
             if !self.log_volatile.is_empty() {
                 self.log_volatile.remove(&slot);

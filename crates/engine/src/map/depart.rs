@@ -21,12 +21,14 @@ impl Map {
     /// Slots of the SSD at this position that hold something, or that a crash would find something in.
     pub fn ssd_used(&self, ssd: usize) -> u32 {
         let allocator = &self.allocators[ssd];
+        assert!(allocator.free_count() <= allocator.slot_count(), "no more is free than there is");
         allocator.slot_count() - allocator.free_count()
     }
 
     /// A block's place on an SSD moves to another slot with the same contents. False, and nothing is
     /// changed, if it is not there any more.
     pub fn move_place(&mut self, block: Logical, from: Slot, to: Slot) -> bool {
+        assert!(!self.slots.is_log(to), "a place on an SSD moves to an SSD");
         if self.logical.get(block) & SSD == 0 || self.entry(block).ssd != from {
             return false;
         }

@@ -41,6 +41,8 @@ impl Displaced {
     /// Adds a place that `block` left behind.
     #[inline]
     pub fn insert(&mut self, block: Logical, slot: Slot) {
+        let is_same = |item: &(Logical, Slot)| *item == (block, slot);
+        debug_assert!(self.table.find(hash(block), is_same).is_none(), "a place is left once");
         self.table.insert_unique(hash(block), (block, slot), |item| hash(item.0));
     }
 

@@ -8,6 +8,10 @@ use super::{Map, Slot};
 impl Map {
     /// Notes that a write to `slot` was durable when it was acknowledged (FUA).
     pub fn note_durable(&mut self, slot: Slot) {
+        assert!(
+            self.slots.is_place(slot),
+            "a write that has just ended is the newest of its block"
+        );
         self.durable.insert(slot);
     }
 
@@ -18,6 +22,7 @@ impl Map {
 
     /// Notes that a flush of its drive has covered what this write left in this log slot.
     pub fn note_log_durable(&mut self, slot: Slot, write: u64) {
+        assert!(self.slots.is_log(slot), "hard drives are flushed for their logs");
         if self.log_volatile.get(&slot) == Some(&write) {
             self.log_volatile.remove(&slot);
         }

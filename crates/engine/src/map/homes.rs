@@ -69,6 +69,7 @@ impl Homes {
 
     /// Takes over what a record says, whatever was there.
     pub fn set(&mut self, blocks: BlockRange, place: Logical) {
+        assert!(blocks.count > 0, "some homes lie there");
         let end = blocks.first + blocks.count;
         self.split_at(blocks.first);
         self.split_at(end);
@@ -93,6 +94,7 @@ impl Homes {
             self.moved.remove(&end);
             count += length;
         }
+        assert!(first != at, "a run at its own number is not noted");
         self.moved.insert(first, (at, count));
     }
 

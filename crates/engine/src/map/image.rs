@@ -95,6 +95,7 @@ impl ImageJob {
             self.overflowed = true;
             return None;
         }
+        assert!(!self.overflowed, "an area that was too short is begun anew");
         let index = self.pages;
         let page = image::encode(pool, self.generation, index, &body);
         self.checksums.extend_from_slice(&image::checksum(&page).to_le_bytes());
@@ -104,6 +105,10 @@ impl ImageJob {
 
     /// What the root says of it.
     pub fn end(&self) -> RootImage {
+        let is_written = self.ready.as_ref().is_none_or(VecDeque::is_empty);
+        let is_whole = matches!(self.next, Next::Nothing) && is_written && !self.overflowed;
+        assert!(is_whole, "a root names a table that was written to its end");
+        assert_eq!(self.checksums.len(), 4 * self.pages as usize, "each page has a checksum");
         let crc = crc32c(&self.checksums);
         RootImage { generation: self.generation, area: self.area, pages: self.pages, crc }
     }

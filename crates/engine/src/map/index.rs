@@ -144,6 +144,7 @@ impl Index {
     /// Adds an entry; the slot's owner must be set already.
     pub fn insert(&mut self, key: Logical, slot: Slot) {
         let (home, tag) = self.place(key);
+        debug_assert!(slot & self.tag_mask() == 0, "a slot number leaves the tag its bits");
         let mut bucket = home;
         for _ in 0..self.buckets.len() {
             for entry in &mut self.buckets[bucket] {
@@ -179,6 +180,7 @@ impl Index {
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
         let old = self.slot_of(self.buckets[bucket][position]);
         self.buckets[bucket][position] = FREE;
+        assert!(self.entries > 0, "an entry that is removed was counted");
         self.entries -= 1;
         old
     }

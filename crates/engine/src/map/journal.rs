@@ -3,6 +3,8 @@
 //! Units lie one behind the other and never wrap: one that does not fit before the end begins at
 //! the start. Positions only rise; the place on the drive is the position modulo the ring.
 
+use tandem_block::BLOCK_BYTES;
+
 /// The ring of one metadata home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Journal {
@@ -43,6 +45,7 @@ impl Journal {
     /// Where the next unit would go, and its position, if it is as long as `length`; `None` if the
     /// ring is too full.
     fn fit(&self, length: u64) -> Option<u64> {
+        assert!(self.head >= self.tail, "what is live ends behind its beginning");
         let offset = self.head % self.bytes;
         let start =
             if offset + length > self.bytes { self.head + self.bytes - offset } else { self.head };
@@ -67,11 +70,13 @@ impl Journal {
     /// If there is no room: callers ask `has_room` first.
     pub fn place(&mut self, length: u64) -> UnitPlace {
         assert!(length > 0, "a unit has a header");
+        assert!(length.is_multiple_of(BLOCK_BYTES), "a unit fills whole blocks");
         let start = self.fit(length).expect("callers ask has_room first");
         assert!(start >= self.head, "positions only rise");
         self.head = start + length;
         self.next_sequence += 1;
         assert!(self.used_bytes() <= self.bytes, "no unit lies over one that is needed");
+        assert!(start % self.bytes + length <= self.bytes, "a unit does not go over the end");
         UnitPlace { offset: start % self.bytes, sequence: self.next_sequence - 1 }
     }
 

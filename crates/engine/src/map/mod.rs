@@ -27,6 +27,7 @@ mod depart;
 mod displaced;
 mod durable;
 mod entry;
+mod free;
 pub mod homes;
 pub mod image;
 pub mod index;
@@ -264,7 +265,13 @@ impl Map {
     /// Takes up to `wanted` contiguous slots of the SSD at this position among the SSDs.
     pub fn allocate_on(&mut self, ssd: usize, wanted: u32) -> Option<Run> {
         let run = self.allocators[ssd].allocate(wanted)?;
+        let last = run.slot + (run.count - 1);
+        assert!(
+            !self.slots.is_recorded(run.slot) && !self.slots.is_recorded(last),
+            "a slot that a record names is not allocated"
+        );
         if !self.closed[ssd] {
+            assert!(self.ssd_free >= u64::from(run.count), "what is free of open SSDs is counted");
             self.ssd_free -= u64::from(run.count);
         }
         Some(run)
@@ -296,7 +303,8 @@ impl Map {
         let checksum = self.slots.checksum(from);
         self.slots.assign(to, block, checksum);
         let mask = self.masks[&from];
-        self.masks.insert(to, mask);
+        let stale = self.masks.insert(to, mask);
+        assert!(stale.is_none(), "the mask of a slot goes when the slot is released");
         self.displace(block, from);
         true
     }
@@ -328,6 +336,7 @@ impl Map {
     #[inline]
     pub fn assign(&mut self, block: Logical, slot: Slot, checksum: u32) {
         self.versions.change(block);
+        debug_assert!(!self.masks.contains_key(&slot), "a slot of a whole block has no mask");
         let log = self.slots.is_log(slot);
         let bits = self.logical.get(block);
         if bits & FRAGMENTS != 0 {
@@ -376,7 +385,8 @@ impl Map {
         assert!(kept.len() <= FRAGMENTS_MAX, "each kept fragment adds a sector");
         // orders are given when a batch names the fragments: until then a checkpoint shows those that
         // the batch before named, in the order that it named them in
-        self.masks.insert(slot, (mask, 0));
+        let stale = self.masks.insert(slot, (mask, 0));
+        assert!(stale.is_none(), "the mask of a slot goes when the slot is released");
         self.fragments.insert(block, kept);
         let mut after = bits | FRAGMENTS;
         if covered == 255 {
@@ -440,6 +450,7 @@ impl Map {
     /// Adds an SSD slot that holds the same version as the home, which is the block's only place. Returns
     /// false, and changes nothing, if it is not.
     pub fn add_copy_of_home(&mut self, block: Logical, ssd: Slot, checksum: u32) -> bool {
+        assert!(!self.slots.is_log(ssd), "a copy of a home lies on an SSD");
         if self.logical.get(block) != HOME {
             return false;
         }
@@ -452,6 +463,8 @@ impl Map {
     /// Adds an SSD slot that holds the same version as log slot `log`. Returns false if the block
     /// has moved on since; the caller then gives the new slot back.
     pub fn add_copy(&mut self, block: Logical, log: Slot, ssd: Slot) -> bool {
+        assert!(log != NONE && self.slots.is_log(log), "what is copied lies in a log");
+        assert!(!self.slots.is_log(ssd), "a copy of a place in a log lies on an SSD");
         let entry = self.entry(block);
         if entry.log != log || entry.ssd != NONE {
             return false;
@@ -468,6 +481,8 @@ impl Map {
     /// nothing must if it is `NONE` or `durable`.
     #[inline]
     pub fn touch(&mut self, touch: Touch, slot: Slot, durable: bool) {
+        let end = u64::from(touch.logical) + u64::from(touch.count);
+        assert!(touch.count > 0 && end <= self.logical.len() as u64, "blocks that exist changed");
         // what no flush has to cover waits for none: its drive may never be flushed
         let is_log = slot != NONE && self.slots.is_log(slot);
         let durable = durable || is_log && !self.log_volatile.contains_key(&slot);
@@ -488,47 +503,6 @@ impl Map {
         }
     }
 
-    /// Takes the slots that nothing names any more. Each must come back with `release` once no I/O
-    /// uses it.
-    pub fn take_freed(&mut self) -> Vec<Slot> {
-        std::mem::take(&mut self.freed)
-    }
-
-    /// Are there slots to take?
-    pub fn has_freed(&self) -> bool {
-        !self.freed.is_empty()
-    }
-
-    /// Makes an SSD slot allocatable again; a log slot only loses its owner (its segment is
-    /// recycled as a whole).
-    pub fn release(&mut self, slot: Slot) {
-        assert!(!self.slots.is_recorded(slot), "slot {slot} is still recorded");
-        if !self.masks.is_empty() {
-            self.masks.remove(&slot);
-        }
-        if self.slots.is_log(slot) {
-            self.slots.disown(slot);
-        } else {
-            self.release_unused(Run { slot, count: 1 });
-        }
-    }
-
-    /// Gives back slots that were allocated and never assigned.
-    pub fn release_unused(&mut self, run: Run) {
-        let first = run.slot;
-        let mut base = 0;
-        for (allocator, closed) in self.allocators.iter_mut().zip(&self.closed) {
-            if first < base + allocator.slot_count() {
-                if !closed {
-                    self.ssd_free += u64::from(run.count);
-                }
-                return allocator.release(run);
-            }
-            base += allocator.slot_count();
-        }
-        unreachable!("SSD slots come first in the numbering");
-    }
-
     /// The SSD slot of a block that may be written home now: its only place, recorded, while the
     /// recorded home is not valid. Its record must be durable too, which the caller knows.
     pub fn writeback_source(&self, block: Logical) -> Option<Slot> {
@@ -536,6 +510,7 @@ impl Map {
             return None;
         }
         let slot = self.index.get(block, &self.slots, false);
+        debug_assert!(self.slots.is_current(slot, block), "what is written home is the newest");
         self.slots.is_recorded(slot).then_some(slot)
     }
 
@@ -559,6 +534,7 @@ impl Map {
     /// A place that the block no longer needs: kept if it is recorded, free if not.
     #[inline]
     fn displace(&mut self, block: Logical, slot: Slot) {
+        debug_assert_eq!(self.slots.owner(slot), block, "a block leaves a place of its own");
         self.slots.leave(slot);
         if self.slots.is_recorded(slot) {
             self.displaced.insert(block, slot);
@@ -575,6 +551,7 @@ impl Map {
 
     fn displace_fragments(&mut self, block: Logical) {
         let list = self.fragments.remove(&block).expect("the state bits say there are fragments");
+        assert!(!list.is_empty(), "a block under fragments has some");
         for fragment in list {
             self.displace(block, fragment.slot);
         }
@@ -582,6 +559,7 @@ impl Map {
 
     #[inline]
     fn set_bits(&mut self, block: Logical, before: u8, after: u8) {
+        assert_eq!(self.logical.get(block), before, "the state was not changed meanwhile");
         self.logical.set(block, after);
         if before == after {
             return;

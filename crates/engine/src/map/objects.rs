@@ -413,6 +413,10 @@ impl Objects {
             }
             Undo::Changed { object, before, pieces, links, left } => {
                 self.changes.header(*object, !before.is_thin());
+                assert!(
+                    left.is_none() || (pieces.is_empty() && links.is_empty()),
+                    "a volume leaves reserved blocks, or pieces"
+                );
                 if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
                     self.changes.blocks(*object, first.offset, last.offset + last.count, 1);
                 }
@@ -434,17 +438,21 @@ impl Objects {
         self.recent = None;
         self.header_bytes += header_bytes(&object);
         if !object.is_thin() {
-            self.by_name.insert(object.name.clone(), id);
+            let before = self.by_name.insert(object.name.clone(), id);
+            assert!(before.is_none(), "one object has a name");
         }
-        self.by_id.insert(id, object);
+        let before = self.by_id.insert(id, object);
+        assert!(before.is_none(), "one object has an id");
     }
 
     fn detach(&mut self, id: ObjectId) -> Option<Object> {
         self.recent = None;
         let object = self.by_id.remove(&id)?;
         if !object.is_thin() {
-            self.by_name.remove(&object.name);
+            let named = self.by_name.remove(&object.name);
+            assert_eq!(named, Some(id), "a name leads to its object");
         }
+        assert!(self.header_bytes >= header_bytes(&object), "its header was counted");
         self.header_bytes -= header_bytes(&object);
         Some(object)
     }
@@ -518,6 +526,7 @@ fn blocks_of(size_bytes: u64) -> Result<u32, IoError> {
 /// Writes what is to be said of an object itself.
 pub fn write_header(id: ObjectId, object: &Object, records: &mut RecordWriter) {
     if object.is_thin() {
+        assert!(object.blocks == 0 && !object.is_snapshot, "a thin object reserves nothing");
         records.thin(&ThinRecord {
             id: id.0,
             size_bytes: object.size_bytes,
@@ -527,6 +536,7 @@ pub fn write_header(id: ObjectId, object: &Object, records: &mut RecordWriter) {
         });
         return;
     }
+    assert!(object.lies_in_runs() || !object.is_snapshot, "a snapshot lies in runs");
     records.object(&ObjectRecord {
         id: id.0,
         size_bytes: object.size_bytes,

@@ -18,6 +18,7 @@ pub struct Population {
 impl Population {
     pub(super) fn count(&mut self, bits: u8, add: bool) {
         let step = |counter: &mut u64| {
+            assert!(add || *counter > 0, "a block was counted where it lived");
             *counter = if add { *counter + 1 } else { *counter - 1 };
         };
         if bits & LOG != 0 {

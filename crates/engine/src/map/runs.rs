@@ -25,6 +25,7 @@ impl Piece {
     pub fn within(self, from: u32, to: u32) -> Piece {
         let offset = self.offset.max(from);
         let end = (self.offset + self.count).min(to);
+        assert!(offset <= end, "a piece touches these blocks");
         let logical = self.logical.map(|logical| logical + (offset - self.offset));
         Piece { offset, logical, count: end - offset }
     }
@@ -111,7 +112,13 @@ impl Runs {
 
     /// These blocks of the object, a hole until now, lie there.
     pub fn put(&mut self, object: ObjectId, offset: u32, range: BlockRange) {
+        assert!(range.count > 0, "a run has a block");
         let (mut offset, mut first, mut count) = (offset, range.first, range.count);
+        let behind = self.runs.range((object, offset)..=(object, u32::MAX)).next();
+        assert!(
+            behind.is_none_or(|(&(_, at), _)| at - offset >= count),
+            "it was a hole to its end"
+        );
         if let Some(before) = self.run_at_or_before(object, offset) {
             let logical = before.logical.expect("a run");
             assert!(before.offset + before.count <= offset, "it was a hole");
@@ -137,6 +144,7 @@ impl Runs {
         for piece in &left {
             let whole = self.run_at_or_before(object, piece.offset).expect("it was found");
             let (logical, end) = (whole.logical.expect("a run"), whole.offset + whole.count);
+            assert!(piece.offset + piece.count <= end, "a part that is cut lies in one run");
             self.runs.remove(&(object, whole.offset));
             if whole.offset < piece.offset {
                 let count = piece.offset - whole.offset;

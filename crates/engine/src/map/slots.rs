@@ -7,7 +7,7 @@
 //! take no memory.
 
 use super::bits::Bits;
-use tandem_block::{DeviceId, Table};
+use tandem_block::{BLOCK_BYTES, DeviceId, Table};
 
 /// Number of a slot, over all drives of the set.
 pub type Slot = u32;
@@ -39,7 +39,8 @@ impl SlotRegion {
 
     /// Where the slot lies on its drive, in bytes.
     pub const fn address(&self, slot: Slot) -> u64 {
-        self.offset_bytes + (slot - self.first) as u64 * tandem_block::BLOCK_BYTES
+        assert!(self.contains(slot), "a slot has an address in its own region");
+        self.offset_bytes + (slot - self.first) as u64 * BLOCK_BYTES
     }
 }
 
@@ -86,6 +87,7 @@ impl Slots {
     pub fn bay_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
         let mut regions = self.regions.iter_mut();
         let region = regions.find(|region| region.device == device).expect("it has slots");
+        assert!(offset_bytes.is_multiple_of(BLOCK_BYTES), "slots lie on whole blocks");
         region.offset_bytes = offset_bytes;
         *region
     }
@@ -117,6 +119,8 @@ impl Slots {
     #[inline]
     pub fn assign(&mut self, slot: Slot, owner: Logical, checksum: u32) {
         debug_assert_ne!(owner, NONE);
+        assert!(!self.is_recorded(slot), "slot {slot} keeps what a record names there");
+        assert!(!self.is_place(slot), "slot {slot} is given to one block at a time");
         self.owners[slot as usize] = !owner;
         self.checksums[slot as usize] = checksum;
         self.current.set(slot as usize, true);
@@ -125,6 +129,7 @@ impl Slots {
     /// The owner has left the slot: it is current no more.
     #[inline]
     pub fn leave(&mut self, slot: Slot) {
+        assert!(self.is_place(slot), "slot {slot} is left once");
         self.current.set(slot as usize, false);
     }
 
@@ -134,9 +139,16 @@ impl Slots {
         self.current.get(slot as usize) && self.owner(slot) == block
     }
 
+    /// Is the slot a current place of any block?
+    #[inline]
+    pub fn is_place(&self, slot: Slot) -> bool {
+        self.current.get(slot as usize)
+    }
+
     /// Takes the slot from its owner.
     #[inline]
     pub fn disown(&mut self, slot: Slot) {
+        assert!(!self.is_place(slot), "slot {slot} was left before it has no owner");
         self.owners[slot as usize] = !NONE;
     }
 

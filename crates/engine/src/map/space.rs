@@ -46,6 +46,7 @@ impl Space {
             (Some(goal), 1..) => (goal, at_goal),
             _ => self.by_size.last().map(|&(count, first)| (first, count))?,
         };
+        assert!(wanted > 0 && there > 0, "some blocks are taken");
         let range = BlockRange { first, count: wanted.min(there) };
         self.take(range);
         Some(range)
@@ -139,15 +140,20 @@ impl Space {
     }
 
     fn insert(&mut self, first: Logical, count: u32) {
+        assert!(count > 0, "a gap has a block");
         self.free += u64::from(count);
-        self.gaps.insert(first, count);
+        let before = self.gaps.insert(first, count);
+        assert!(before.is_none(), "no two gaps begin at one block");
         self.by_size.insert((count, first));
     }
 
     fn remove(&mut self, first: Logical, count: u32) {
+        assert!(self.free >= u64::from(count), "what is free is counted");
         self.free -= u64::from(count);
-        self.gaps.remove(&first);
-        self.by_size.remove(&(count, first));
+        let gap = self.gaps.remove(&first);
+        assert_eq!(gap, Some(count), "a gap goes as a whole");
+        let is_known = self.by_size.remove(&(count, first));
+        assert!(is_known, "gaps by place and by size are the same");
     }
 }
 

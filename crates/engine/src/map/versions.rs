@@ -46,6 +46,7 @@ impl Versions {
         let next = self.last + 1;
         let watched = self.watched.entry(block).or_insert(Watched { version: next, holders: 0 });
         watched.holders += 1;
+        assert!(watched.version <= next, "no version is newer than the newest");
         self.last = self.last.max(watched.version);
         Copied { block, version: watched.version }
     }
@@ -66,6 +67,7 @@ impl Versions {
     pub fn is_latest(&self, copied: &Copied) -> bool {
         let watched =
             self.watched.get(&copied.block).expect("a version is watched until given back");
+        assert!(copied.version <= watched.version, "versions of a block only rise");
         watched.version == copied.version
     }
 
@@ -75,6 +77,8 @@ impl Versions {
     /// If it was given back before.
     pub fn forget(&mut self, copied: Copied) {
         let watched = self.watched.get_mut(&copied.block).expect("it is given back once");
+        assert!(watched.holders > 0, "whoever watches a block is counted");
+        assert!(copied.version <= watched.version, "versions of a block only rise");
         watched.holders -= 1;
         if watched.holders == 0 {
             self.watched.remove(&copied.block);

@@ -15,6 +15,7 @@ mod rounds;
 pub(crate) use faults::PROBE_AFTER;
 
 use crate::format::page::PAGE_BYTES;
+use crate::format::superblock::MEMBERS_MAX;
 use crate::io::{DeviceIo, News};
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
@@ -31,6 +32,7 @@ struct Members(u64);
 
 impl Members {
     fn insert(&mut self, device: DeviceId) {
+        assert!(usize::from(device.0) < MEMBERS_MAX, "a superblock has a bit for each member");
         self.0 |= 1 << device.0;
     }
 
@@ -106,6 +108,7 @@ impl MetadataHomes {
 
     /// The metadata is read from this home, and nothing is written anywhere.
     pub(crate) fn degrade_to(&mut self, home: DeviceId) {
+        assert!(self.round.is_none(), "a pool that is degraded writes no superblocks");
         self.degraded = Some(home);
     }
 
@@ -128,6 +131,7 @@ impl MetadataHomes {
 
     /// The next round repeats the last number.
     pub(crate) fn repeat_generation(&mut self) {
+        assert!(self.generation > 0, "a round that is repeated had a number");
         self.generation -= 1;
     }
 
@@ -139,12 +143,17 @@ impl MetadataHomes {
 
     /// So many superblocks of this copy were sent.
     pub(crate) fn begin_round(&mut self, writes: u32, copy: u8) {
+        assert!(
+            self.round.is_none_or(|(left, _)| left == 0),
+            "the first copies are written before the second ones are sent"
+        );
         self.round = Some((writes, copy));
     }
 
     /// Superblocks are to be written: a round is under way from now on.
     pub(crate) fn ask_for_superblocks(&mut self, clean: bool, io: &mut DeviceIo) {
         assert!(self.round.is_none(), "one round of superblocks at a time");
+        assert!(self.degraded.is_none(), "a pool that is degraded writes no superblocks");
         self.round = Some((0, 0));
         self.has_number = false;
         io.tell(News::Superblocks { clean, copy: 0 });
@@ -186,6 +195,7 @@ impl MetadataHomes {
 
     /// Nothing of the round is under way any more.
     pub(crate) fn end_round(&mut self) {
+        assert!(self.round.is_none_or(|(left, _)| left == 0), "each superblock has ended");
         self.round = None;
     }
 
@@ -290,6 +300,7 @@ impl MetadataHomes {
 
     fn read_page_area(&mut self, levelling: Levelling, area_bytes: u64, io: &mut DeviceIo) {
         let home = self.first_metadata_home(io);
+        assert!(home != levelling.device, "a drive that lags is not copied from");
         let layout = &io[home].layout;
         let op = IoOp::ReadMeta {
             offset_bytes: layout.checksum_offset + levelling.copied_bytes,
@@ -309,6 +320,7 @@ impl MetadataHomes {
     ) {
         let under_way = self.levelling.as_mut();
         let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
+        assert!(levelling.under_way, "a step of the copying ends once");
         levelling.under_way = false;
         if status.is_err() {
             // it lags until the next start
@@ -319,10 +331,12 @@ impl MetadataHomes {
         let (device, at) = (levelling.device, levelling.copied_bytes);
         let layout = &io[device].layout;
         let area_bytes = layout.checksum_pages * 2 * PAGE_BYTES;
-        assert!(at + bytes.len() as u64 <= area_bytes, "pages go into the area of pages");
+        let length_bytes = bytes.len() as u64;
+        assert!(length_bytes > 0, "a step of the copying moves some pages");
+        assert!(length_bytes.is_multiple_of(PAGE_BYTES), "pages are copied whole");
+        assert!(at + length_bytes <= area_bytes, "pages go into the area of pages");
         let offset_bytes = layout.checksum_offset + at;
         let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
-        let length_bytes = bytes.len() as u64;
         let number = levelling.number;
         io.submit(device, op, Owner::Metadata(MetadataIo::LevelWrite { number, length_bytes }));
     }
@@ -396,6 +410,7 @@ impl MetadataHomes {
         }
         let is_level = newest > levelling.after_checkpoint;
         if is_level {
+            assert!(self.contains(levelling.device), "a drive that lags becomes level");
             self.levelling = None;
             self.drives.remove(levelling.device);
         }
@@ -434,6 +449,10 @@ impl MetadataHomes {
     /// # Errors
     /// If a drive did not take its superblock: the round is repeated later.
     pub(crate) fn told(&mut self, now: Instant) -> Result<(), IoError> {
+        assert!(
+            self.round.is_none_or(|(left, _)| left == 0),
+            "a round has told of drives when each superblock has ended"
+        );
         self.is_round = false;
         let telling = std::mem::take(&mut self.telling);
         match self.failed.take() {

@@ -19,6 +19,7 @@ impl MetadataHomes {
         evacuation: &Evacuation,
         io: &DeviceIo,
     ) -> Superblock {
+        assert!(self.generation() > 0, "a round of superblocks has a number");
         Superblock {
             generation: self.generation(),
             pool: io.config().pool,

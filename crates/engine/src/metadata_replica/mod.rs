@@ -249,6 +249,7 @@ impl MetadataReplica {
 
     /// Recovery would reach this unit.
     fn reach(&mut self, sequence: u64, now: Instant) {
+        assert!(sequence >= self.level, "recovery never reaches less than before");
         self.level = sequence;
         if self.prompt.is_some_and(|(upto, _)| upto <= sequence) {
             self.prompt = None;
@@ -295,6 +296,10 @@ impl MetadataReplica {
         assert!(
             f.missing.back().is_none_or(|&(last, _)| last < sequence),
             "units are durable in order"
+        );
+        assert!(
+            f.waiting.back().is_none_or(|last| last.sequence < sequence && last.end < end),
+            "units lie one behind the other"
         );
         f.missing.push_back((sequence, now));
         f.waiting_bytes += bytes.len() as u64;
@@ -379,6 +384,7 @@ impl MetadataReplica {
                     (self.gap, self.gap_since) = (true, unit.since);
                 }
                 self.written = unit.sequence;
+                assert!(self.waiting_bytes >= length, "what waits is counted");
                 self.waiting_bytes -= length;
                 self.waiting.pop_front();
                 continue;
@@ -391,15 +397,22 @@ impl MetadataReplica {
             if bytes.is_empty() {
                 offset = unit.offset;
             }
+            assert!(unit.end > self.handed_end, "units are handed over in their order");
+            assert!(self.waiting_bytes >= length, "what waits is counted");
             self.handed_end = unit.end;
-            self.waiting_bytes -= unit.bytes.len() as u64;
+            self.waiting_bytes -= length;
             self.written = unit.sequence;
             bytes.extend_from_slice(&unit.bytes);
             self.waiting.pop_front();
         }
+        assert!(
+            !self.waiting.is_empty() || self.waiting_bytes == 0,
+            "where nothing waits nothing is counted"
+        );
         if bytes.is_empty() {
             return None;
         }
+        assert!(!self.writing, "units are on their way once");
         assert!(
             offset + bytes.len() as u64 <= ring_bytes,
             "units lie in the ring, and none over its end"

@@ -76,6 +76,7 @@ impl MetadataReplica {
     fn begin_snapshot(&mut self, mark: (u64, u64), sequence: u64, io: &DeviceIo) {
         let now = io.now();
         let f = &mut *self;
+        assert!(mark.0 >= f.mark.0, "a snapshot never goes back in the journal");
         if f.stage == Stage::Idle {
             f.began = now;
         }
@@ -158,21 +159,23 @@ impl MetadataReplica {
             return None;
         }
         let pool = io.config().pool;
+        let layout = io[home].layout;
         let (offset_bytes, bytes) = if let Some(shard) = self.taken.next_set(0, self.taken.len()) {
             self.taken.set(shard, false);
             self.flips.set(shard, true);
             self.existing.set(shard, true);
             let copy = u64::from(!self.copies.get(shard));
             let bytes = source.map.encode_shard(pool, self.number + 1, shard);
-            (io[home].layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES, bytes)
+            assert!((shard as u64) < layout.shard_count, "a shard lies among the shards");
+            (layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES, bytes)
         } else if let Some(&page) = self.taken_pages.first() {
             if !source.checksums.has_page(page) {
                 return Some(page);
             }
             self.taken_pages.remove(&page);
             let (copy, bytes) = source.checksums.encode(pool, page);
-            let area = io[home].layout.checksum_offset;
-            (area + (u64::from(page) * 2 + copy) * PAGE_BYTES, bytes)
+            assert!(u64::from(page) < layout.checksum_pages, "a page lies among the pages");
+            (layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES, bytes)
         } else if let Some(page) = self.next_table_page(home, source.objects, io) {
             page
         } else {
@@ -203,7 +206,10 @@ impl MetadataReplica {
             page = job.page(objects, pool, pages_max);
         }
         let layout = &io[home].layout;
-        let page = page.map(|(index, bytes)| (layout.table_page_offset(job.area(), index), bytes));
+        let page = page.map(|(index, bytes)| {
+            assert!(index < layout.table_pages(), "a page lies in its area of the table");
+            (layout.table_page_offset(job.area(), index), bytes)
+        });
         self.table_is_written = page.is_none();
         self.image_job = Some(job);
         page
@@ -211,6 +217,7 @@ impl MetadataReplica {
 
     /// A shard, page or root was written, or not. True: it was for the drive that still follows.
     pub(crate) fn step_done(&mut self, device: DeviceId) -> bool {
+        assert!(self.outstanding > 0, "a command of a snapshot ends once");
         self.outstanding -= 1;
         self.home == Some(device)
     }
@@ -235,6 +242,7 @@ impl MetadataReplica {
     }
 
     fn enqueue(&mut self, home: DeviceId, op: IoOp, io: &mut DeviceIo) {
+        assert!(self.outstanding == 0, "users wait for one command at most");
         self.outstanding += 1;
         io.enqueue(
             home,
@@ -281,6 +289,7 @@ impl MetadataReplica {
 
     fn write_root(&mut self, home: DeviceId, sequence: u64, io: &mut DeviceIo) {
         let f = &mut *self;
+        assert!(sequence + 1 >= f.replay_sequence, "all units before the mark are durable");
         for (copy, flip) in f.copies.words_mut().iter_mut().zip(f.flips.words()) {
             *copy ^= flip;
         }

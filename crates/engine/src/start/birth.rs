@@ -77,6 +77,7 @@ impl Start {
             image: None,
         };
         let bytes = root.encode(io.config().pool);
+        assert!(self.starting().stage == Stage::Format, "a pool is formatted when it is made");
         for device in
             store.metadata.metadata_homes(io).into_iter().chain(store.metadata_replica.home())
         {
@@ -105,6 +106,8 @@ impl Start {
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
+        assert!(!store.metadata.is_degraded(), "a pool that is degraded is read only");
+        assert!(store.commit.is_idle(), "nobody waits for a commit before the pool is served");
         if let Err(error) = self.admit_volumes(&mut volumes.objects, io) {
             self.refuse(error, io);
             return;
@@ -127,6 +130,7 @@ impl Start {
             self.fail_start(StartError::Device(error));
         }
         let starting = self.starting();
+        assert!(starting.outstanding > 0, "a write of a start ends once");
         starting.outstanding -= 1;
         if starting.outstanding == 0 {
             io.tell(News::StartWritesOver);
@@ -144,6 +148,10 @@ impl Start {
         io: &mut DeviceIo,
     ) {
         let starting = self.starting();
+        assert!(
+            matches!(starting.stage, Stage::Format | Stage::Flush) && starting.outstanding == 0,
+            "a start writes when it formats, or when all was read"
+        );
         if let Some(error) = starting.failed.take() {
             self.refuse(error, io);
         } else if starting.stage == Stage::Flush {

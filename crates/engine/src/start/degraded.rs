@@ -167,6 +167,7 @@ impl Start {
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
+        assert!(store.metadata.is_degraded(), "drives of the pool are gone");
         for volume in &io.config().volumes {
             let found = match volumes.objects.get(volume.object) {
                 Some(known) if known.size_bytes == volume.size_bytes => continue,

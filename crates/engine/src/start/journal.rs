@@ -83,6 +83,7 @@ impl Start {
     ) {
         let good = &rings[best].1;
         for (device, ring) in rings {
+            assert_eq!(ring.len(), good.len(), "the rings of all homes are equally long");
             for piece in pieces {
                 let bytes = &good[piece.start..piece.end];
                 if ring[piece.start..piece.end] == *bytes {
@@ -359,7 +360,7 @@ impl Start {
             return;
         }
         let starting = self.starting();
-        starting.stage = Stage::Journal;
+        starting.go_on(Stage::Shards, Stage::Journal);
         starting.next = 0;
         starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
         if let Some(witness) = self.witness(bytes, &store.metadata, &store.metadata_replica, io) {

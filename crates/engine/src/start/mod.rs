@@ -97,6 +97,13 @@ impl Starting {
             journal: None,
         }
     }
+
+    /// All that this stage has read is known: the next one begins.
+    fn go_on(&mut self, from: Stage, to: Stage) {
+        assert!(self.stage == from, "{to:?} comes behind {from:?}, not behind {:?}", self.stage);
+        assert!(self.outstanding == 0 && self.failed.is_none(), "all of {from:?} has been read");
+        self.stage = to;
+    }
 }
 
 /// The start of an engine: what it has found so far, while it is under way.
@@ -402,6 +409,8 @@ impl Start {
     /// durable: otherwise a second power cut could take back a record whose freed places have been
     /// written over.
     pub(crate) fn flush_all(&mut self, io: &mut DeviceIo) {
+        assert!(self.starting().stage == Stage::Journal, "the journal is read last");
+        assert!(self.starting().journal.is_some(), "it was replayed");
         self.starting().stage = Stage::Flush;
         let skips = io.breaks(Mutant::RecoveryWithoutFlush);
         for id in io.drives().ids() {

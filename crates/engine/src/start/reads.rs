@@ -85,7 +85,7 @@ impl Start {
         }
         store.lay_out(&layouts, volumes, policy, io);
         replicas.replacement.plan_replacement(&store.metadata, io);
-        self.starting().stage = Stage::Roots;
+        self.starting().go_on(Stage::Superblocks, Stage::Roots);
         let metadata_replica =
             store.metadata_replica.home().filter(|&home| !store.metadata.contains(home));
         for device in store.metadata.sound_homes(io).into_iter().chain(metadata_replica) {
@@ -171,7 +171,7 @@ impl Start {
         let blocks = store.map.logical().len();
         let recovered = Recovered::new(store.map.slots().regions(), blocks);
         let starting = self.starting();
-        starting.stage = Stage::Shards;
+        starting.go_on(Stage::Table, Stage::Shards);
         starting.recovered = recovered;
         starting.next = 0;
         self.read_shards(store, volumes, io);
@@ -217,6 +217,7 @@ impl Start {
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
+        assert!(self.starting().outstanding > 0, "a read of a start is seen to once");
         self.starting().outstanding -= 1;
         if self.starting().outstanding == 0 && self.starting().failed.is_some() {
             let error = self.starting().failed.take().expect("asked above");

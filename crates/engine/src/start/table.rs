@@ -134,7 +134,7 @@ impl Start {
             return;
         }
         let starting = self.starting();
-        starting.stage = StartStage::Table;
+        starting.go_on(StartStage::Roots, StartStage::Table);
         starting.next = 0;
         starting.page_checksums = vec![0; pages as usize];
         self.read_table(store, volumes, io);

@@ -148,12 +148,14 @@ impl Store {
 
     /// Where the journal's batches stand.
     pub(crate) fn batches(&self) -> Batches {
-        Batches {
+        let batches = Batches {
             composed: self.commit.composed(),
             durable: self.commit.durable(),
             durable_unit: self.commit.durable_unit(&self.journal),
             is_broken: self.commit.is_broken(),
-        }
+        };
+        assert!(batches.durable <= batches.composed, "what is durable was composed");
+        batches
     }
 
     /// A page of home checksums was read.
@@ -172,6 +174,7 @@ impl Store {
         }
         for id in waiters {
             let task = &mut requests[id];
+            assert!(task.outstanding > 0, "who waits for a page counts it");
             task.outstanding -= 1;
             if !is_loaded {
                 requests

@@ -60,6 +60,7 @@ impl DeferredFree {
         for run in std::mem::take(&mut self.fresh) {
             assert!(run.count > 0, "slots were freed");
             let region = *map.slots().region(run.slot);
+            assert!(region.contains(run.slot + (run.count - 1)), "a run lies on one drive");
             let pins = io[region.device].queue.pins_mut();
             let first_block = region.address(run.slot) / BLOCK_BYTES;
             if reuses || !pins.touches(first_block, u64::from(run.count)) {
@@ -93,6 +94,7 @@ impl DeferredFree {
     pub(crate) fn free_after_commit(&mut self, slots: Vec<Slot>, map: &Map) {
         for slot in slots {
             assert!(!map.slots().is_recorded(slot), "a record that is durable names slot {slot}");
+            assert!(!map.slots().is_place(slot), "no block lies in slot {slot}");
             if let Some(last) = self.fresh.last_mut()
                 && last.slot + last.count == slot
                 && map.slots().region(slot).first != slot
@@ -106,6 +108,8 @@ impl DeferredFree {
 
     /// A trim ended, well or not: the slots hold nothing that anyone wants.
     pub(crate) fn trimmed(&self, run: Run, map: &mut Map, io: &mut DeviceIo) {
+        assert!(!map.slots().is_log(run.slot), "logs are not trimmed");
+        assert!(run.count >= TRIM_SLOTS_MIN, "short runs are not trimmed");
         self.release_run(run, map, io);
     }
 

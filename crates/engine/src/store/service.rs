@@ -176,6 +176,8 @@ impl Store {
         d.service = Service::Full;
         let is_closed = d.standing != Standing::Serves;
         io.stats_mut().healed_drives += 1;
+        let stats = io.stats();
+        assert!(stats.healed_drives <= stats.faulted_drives, "a drive heals that had failed");
         if let Some(ssd) = io.ssds().iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, is_closed);
             policy.tiers.share_anew();

@@ -47,8 +47,9 @@ impl Store {
             let device = io.hdds()[index];
             let has_ssd = !io.ssds().is_empty();
             let d = &mut io[device];
-            let open = !d.tail.items.is_empty()
-                || d.home_writes > migration.moves.homes_durable_mark(device);
+            let durable = migration.moves.homes_durable_mark(device);
+            assert!(durable <= d.home_writes, "a flush covers homes that were written");
+            let open = !d.tail.items.is_empty() || d.home_writes > durable;
             // without an SSD nobody can rescue what a drive that is read only holds volatile
             let is_flushed = !d.is_faulted() || !has_ssd && !d.is_out();
             let has_failed = d.is_faulted() && has_ssd;
@@ -87,6 +88,7 @@ impl Store {
             self.metadata_replica.flush_for_stop(io);
             return;
         }
+        assert!(self.commit.is_idle(), "whoever waited for a commit was answered");
         if !self.metadata.writes_superblocks() && io.flights().is_empty() {
             migration.read_back.drop_read_back(io);
             self.metadata.ask_for_superblocks(true, io);

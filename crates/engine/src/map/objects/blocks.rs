@@ -43,6 +43,10 @@ impl Objects {
         let (mut placed, mut is_filled) = (Vec::new(), true);
         for hole in &holes {
             let (mut at, end) = (hole.offset, hole.offset + hole.count);
+            assert!(
+                !self.links.is_over(object, at, end),
+                "a link lies over blocks, not over a hole"
+            );
             while at < end {
                 if placed.len() == pieces_max {
                     is_filled = false;
@@ -91,6 +95,7 @@ impl Objects {
         goal: Option<Logical>,
         wanted: u32,
     ) -> BlockRange {
+        assert!(wanted > 0, "some blocks are wanted");
         let own =
             self.ahead.iter().position(|(id, range)| *id == object && goal == Some(range.first));
         if let Some((id, range)) = own.and_then(|at| self.ahead.remove(at)) {
@@ -126,6 +131,7 @@ impl Objects {
         }
         self.space.take(range);
         self.ahead.push_back((object, range));
+        assert!(self.ahead.len() <= AHEAD_OBJECTS_MAX, "blocks are kept for so many objects");
     }
 
     pub(super) fn drop_ahead(&mut self) {

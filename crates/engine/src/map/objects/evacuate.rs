@@ -56,6 +56,7 @@ impl Objects {
     /// The homes at these places shall be left, for those at `open` ones. What is free by now is found out,
     /// so this comes behind everything that takes blocks at a start.
     pub fn evacuate(&mut self, places: BlockRange, open: &[BlockRange]) {
+        assert!(self.evacuating.is_none(), "one drive is left at a time");
         self.drop_ahead();
         let mut evacuating = Evacuating::default();
         for range in self.homes.lying_in(places) {
@@ -113,6 +114,10 @@ impl Objects {
         let Some(evacuating) = self.evacuating.take() else { return };
         assert_eq!(evacuating.left.free_blocks(), 0, "homes are left before their drive is");
         self.gone_blocks += evacuating.withheld.free_blocks();
+        assert!(
+            self.gone_blocks <= u64::from(self.blocks),
+            "no more blocks are gone than there were"
+        );
         evacuating.reserved.into_iter().for_each(|range| self.space.release(range));
     }
 
@@ -133,6 +138,7 @@ impl Objects {
         for range in self.homes.lying_in(places) {
             self.space.release(range);
         }
+        assert!(self.gone_blocks >= u64::from(places.count), "homes that come back had gone");
         self.gone_blocks -= u64::from(places.count);
     }
 
@@ -157,6 +163,7 @@ impl Objects {
             self.space.take(range);
             self.withheld.release(range);
         }
+        assert!(self.withheld.free_blocks() <= blocks, "no more is withheld than was asked for");
     }
 
     /// Blocks that nobody can have: their homes are on a drive that leaves, or is gone, or nothing could
@@ -189,6 +196,7 @@ impl Objects {
         let reserved = &mut self.evacuating.as_mut().expect("some were reserved").reserved;
         let front = reserved.front_mut().expect("some were reserved");
         assert!(front.first == range.first && range.count <= front.count, "the first of them");
+        assert!(range.count > 0, "some are taken");
         front.first += range.count;
         front.count -= range.count;
         if front.count == 0 {
@@ -227,6 +235,7 @@ impl Objects {
     /// Blocks that are left change places with those that were taken from what is reserved.
     pub fn swap_homes(&mut self, left: BlockRange, taken: Logical) {
         let evacuating = self.evacuating.as_mut().expect("homes are being left");
+        assert!(left.count > 0, "some homes change places");
         let other = BlockRange { first: taken, count: left.count };
         evacuating.left.take(left);
         evacuating.withheld.release(other);

@@ -75,15 +75,23 @@ impl Links {
 
     fn insert(&mut self, object: ObjectId, offset: u32, link: Link) {
         self.written += usize::from(link.written);
-        self.by_logical.insert(link.range.first, (object, offset));
+        assert!(link.range.count > 0, "a link has a block");
+        let before = self.by_logical.insert(link.range.first, (object, offset));
+        assert!(before.is_none(), "new blocks are of one link");
         let before = self.links.insert((object, offset), link);
         assert!(before.is_none(), "a part of an object has one link");
+        assert_eq!(self.links.len(), self.by_logical.len(), "each link is found by both ends");
     }
 
     fn take(&mut self, object: ObjectId, offset: u32) -> Option<Link> {
         let link = self.links.remove(&(object, offset))?;
+        assert!(
+            self.written >= usize::from(link.written),
+            "links that were written to are counted"
+        );
         self.written -= usize::from(link.written);
-        self.by_logical.remove(&link.range.first);
+        let known = self.by_logical.remove(&link.range.first);
+        assert_eq!(known, Some((object, offset)), "each link is found by both ends");
         Some(link)
     }
 
@@ -100,6 +108,7 @@ impl Links {
         if !link.written {
             self.links.get_mut(&(object, offset)).expect("found above").written = true;
             self.written += 1;
+            assert!(self.written <= self.links.len(), "links that were written to are links");
         }
     }
 

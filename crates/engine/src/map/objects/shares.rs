@@ -55,6 +55,7 @@ impl Shares {
         for (part, holders) in self.take(range) {
             self.put(part, holders + 1);
         }
+        assert!(range.count > 0, "some blocks are shared");
         self.extra += u64::from(range.count);
         self.merge(range);
     }
@@ -70,10 +71,15 @@ impl Shares {
                 left.push(part);
                 continue;
             }
+            assert!(self.extra >= u64::from(part.count), "each holder beyond the first is counted");
             self.extra -= u64::from(part.count);
             self.put(part, holders - 1);
         }
         self.merge(range);
+        assert!(
+            !self.runs.is_empty() || self.extra == 0,
+            "where nothing is shared none is counted"
+        );
         left
     }
 
@@ -107,7 +113,8 @@ impl Shares {
 
     fn put(&mut self, range: BlockRange, holders: u32) {
         if holders > 1 {
-            self.runs.insert(range.first, (range.count, holders));
+            let before = self.runs.insert(range.first, (range.count, holders));
+            assert!(before.is_none(), "what was noted of a range was taken away first");
         }
     }
 

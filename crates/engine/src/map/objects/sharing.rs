@@ -148,6 +148,7 @@ impl Objects {
         let done: Vec<(ObjectId, u32, BlockRange)> = done.collect();
         let (mut durable, mut left) = (Vec::new(), Vec::new());
         for (object, offset, range) in done {
+            assert!(!self.shares.has_any(range), "new blocks are nobody else's");
             self.links.settle(object, offset);
             let pieces = self.runs.cut(object, offset, offset + range.count);
             self.runs.put(object, offset, range);
@@ -283,7 +284,8 @@ impl Objects {
     }
 
     pub(super) fn undo_snapshot(&mut self, from: ObjectId, to: ObjectId, before: Object) {
-        self.detach(to);
+        let made = self.detach(to);
+        assert!(made.is_some_and(|made| made.is_snapshot), "the snapshot that was made goes");
         self.runs.cut(to, 0, u32::MAX);
         if !before.lies_in_runs() {
             self.runs.cut(from, 0, u32::MAX);

@@ -52,6 +52,7 @@ impl Gathering {
 
     /// A commit begins for so many requests. True if some had been held back.
     pub(crate) fn begins(&mut self, now: Instant, waiting: usize) -> bool {
+        assert!(now >= self.began, "commits begin one behind the other");
         if self.held {
             self.passed = match waiting >= self.enough {
                 true => 0,
@@ -73,6 +74,7 @@ impl Gathering {
             self.passes -= 1;
             return;
         }
+        assert!(now >= self.began, "a commit ends after it began");
         let half = Duration::from_ns(now.since(self.began).ns / 2);
         self.until = now + half.min(WAIT_MAX);
         self.expected = served + waiting;

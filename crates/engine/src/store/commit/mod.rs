@@ -107,11 +107,13 @@ pub struct Commit {
 impl Commit {
     /// A FLUSH waits.
     pub(crate) fn wait_flush(&mut self, id: TaskId) {
+        debug_assert!(!self.has_waiter(id), "a request waits for one commit");
         self.flush_waiting.push(id);
     }
 
     /// A FUA write is on its device and waits for its record.
     pub(crate) fn wait_fua(&mut self, id: TaskId) {
+        debug_assert!(!self.has_waiter(id), "a request waits for one commit");
         self.fua_waiting.push(id);
     }
 
@@ -204,6 +206,7 @@ impl Commit {
 
     /// Flushes the SSDs that were written to.
     fn send_flushes(&mut self, io: &mut DeviceIo) {
+        assert!(self.stage == Stage::Flushing, "SSDs are flushed for a batch that is composed");
         for index in 0..io.ssds().len() {
             let device = io.ssds()[index];
             let d = &mut io[device];
@@ -233,12 +236,17 @@ impl Commit {
     /// Number of the last journal unit that is durable: one may be on its way.
     pub(crate) fn durable_unit(&self, journal: &Journal) -> u64 {
         let under_way = u64::from(self.stage == Stage::Writing);
+        assert!(journal.next_sequence() > under_way, "the unit under way has a number");
         journal.next_sequence() - 1 - under_way
     }
 
     /// Who waited for this commit is told how it ended; where it failed, everybody is.
     fn answer(&mut self, status: Result<(), IoError>, participants: &mut dyn Participants) {
         assert!(self.durable <= self.composed, "what is durable was composed");
+        assert!(
+            status.is_err() || self.durable == self.composed,
+            "success is answered when all that was composed is durable"
+        );
         let mut served = std::mem::take(&mut self.served);
         if status.is_err() {
             served.append(&mut self.flush_waiting);
@@ -257,6 +265,7 @@ impl Commit {
 /// header, the padding to 4 KiB and the room lost at the ring's end are allowed for.
 fn blocks_that_fit(kept_bytes: u64, journal: &Journal) -> u64 {
     let ring = journal.ring_bytes();
+    assert!(journal.used_bytes() <= ring, "the journal uses what its ring has");
     let free = (ring - journal.used_bytes()).saturating_sub(ring / 4 + kept_bytes);
     free / BLOCK_RECORD_BYTES_MAX
 }
@@ -287,6 +296,8 @@ impl Commit {
         io: &mut DeviceIo,
     ) {
         let unit = self.unit.clone().expect("a unit is under way");
+        assert!(self.stage == Stage::Writing, "units are written behind the flushes");
+        assert!(self.outstanding == 0 && !self.written, "a unit is sent when no try is under way");
         for device in metadata.metadata_homes(io) {
             let layout = &io[device].layout;
             let offset_bytes = layout.journal_offset + unit.offset;

@@ -27,6 +27,10 @@ pub(super) struct Suspended {
 impl Commit {
     /// A step has failed that no other drive can stand in for.
     pub(super) fn suspend(&mut self, now: Instant, error: IoError) {
+        assert!(
+            matches!(self.stage, Stage::Writing | Stage::Telling) && self.outstanding == 0,
+            "units, or the telling, are suspended when their commands have ended"
+        );
         let tries = self.suspended.map_or(0, |suspended| suspended.tries) + 1;
         let pause = PAUSES[(tries as usize - 1).min(PAUSES.len() - 1)];
         self.suspended = Some(Suspended { error, tries, next: now + pause, tried: false });

@@ -19,7 +19,11 @@ impl Store {
             return;
         }
         assert!(self.commit.stage == Stage::Telling, "only what was written is told");
-        assert!(self.commit.units.is_empty(), "all its units are durable");
+        assert!(
+            self.commit.units.is_empty() && self.commit.unit.is_none(),
+            "all its units are durable"
+        );
+        assert!(self.commit.outstanding == 0, "none of its commands is under way");
         self.commit.suspended = None;
         self.commit.stage = Stage::Idle;
         let batch = std::mem::take(&mut self.commit.batch);
@@ -40,6 +44,7 @@ impl Store {
     fn end_commit(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         assert!(self.commit.stage != Stage::Idle, "a commit that is under way ends");
         assert!(self.commit.outstanding == 0, "none of its commands is under way");
+        assert!(self.commit.unit.is_none(), "a unit is tried until it is durable");
         self.commit.stage = Stage::Idle;
         self.commit.units.clear();
         let batch = std::mem::take(&mut self.commit.batch);
@@ -62,10 +67,13 @@ impl Store {
         }
         assert!(self.commit.stage == Stage::Writing, "units are written behind the flushes");
         assert!(self.commit.unit.is_none(), "one unit at a time: recovery reads them in order");
+        assert!(self.commit.suspended.is_none(), "nothing goes on behind a step that failed");
         let body = self.commit.units.pop_front().expect("asked above");
-        let place = self.journal.place(disk_bytes(body.len()) as u64);
+        let length = disk_bytes(body.len());
+        let place = self.journal.place(length as u64);
         let unit = Unit { sequence: place.sequence, acked_upto: place.sequence - 1, body };
         let bytes = unit.encode(io.config().pool);
+        assert_eq!(bytes.len(), length, "a unit is as long as its place");
         let (sequence, end, offset) = (place.sequence, self.journal.mark().0, place.offset);
         self.commit.unit = Some(UnitUnderWay { sequence, end, offset, bytes });
         self.commit.send_unit(participants, &self.metadata, io);
@@ -73,6 +81,7 @@ impl Store {
 
     /// Fixed placement makes no promise, but a FLUSH still costs what it costs.
     fn flush_fixed(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
+        assert!(self.commit.stage == Stage::Idle, "one commit at a time");
         assert!(self.commit.served.is_empty(), "those of the commit before were answered");
         self.commit.served = std::mem::take(&mut self.commit.flush_waiting);
         self.commit.served.append(&mut self.commit.fua_waiting);
@@ -113,6 +122,7 @@ impl Store {
     ) {
         assert!(self.commit.stage == Stage::Writing, "a unit was being written");
         assert!(self.commit.outstanding > 0, "each write of a unit ends once");
+        assert!(self.commit.unit.is_some(), "a unit is kept until it is durable");
         match status {
             // a start believes nothing of a drive that lags
             Ok(()) => self.commit.written |= !self.metadata.contains(device),
@@ -163,6 +173,11 @@ impl Store {
             "one commit at a time: what the next one flushes is not the last one's"
         );
         assert!(self.commit.batch.freed.is_empty(), "slots of the last batch were handed on");
+        assert!(self.commit.served.is_empty(), "those of the commit before were answered");
+        assert!(
+            self.commit.units.is_empty() && self.commit.suspended.is_none(),
+            "nothing of the commit before is still to be written"
+        );
         let mut records = RecordWriter::default();
         let limits = Limits {
             blocks: blocks_that_fit(participants.journal_bytes_kept(&self.journal), &self.journal),
