@@ -259,7 +259,10 @@ pub(crate) struct Drives(Vec<Device>);
 
 impl Drives {
     pub(crate) fn of(drives: Vec<Device>) -> Self {
-        assert!(drives.iter().enumerate().all(|(index, drive)| usize::from(drive.id.0) == index));
+        assert!(
+            drives.iter().enumerate().all(|(index, drive)| usize::from(drive.id.0) == index),
+            "drives are listed by their ids"
+        );
         Drives(drives)
     }
 

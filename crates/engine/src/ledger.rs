@@ -54,6 +54,7 @@ impl Ledger {
         let roles = io.config().devices.iter().map(|device| device.role);
         let works = roles.zip(&io.stats().devices).map(|(role, stats)| work(role, stats));
         self.at_dawn = works.collect();
+        assert!(self.at_dawn.len() == io.drives().len(), "each drive has an account");
         self.day_ends = io.now() + DAY;
     }
 

@@ -5,7 +5,9 @@
 //! modelled completions. The engine reads no clock and does no I/O.
 
 use crate::arena::Key;
-use tandem_block::{Batch, DeviceId, Duration, Instant, IoError, PayloadId, Request, RequestId};
+use tandem_block::{
+    Batch, DeviceId, Duration, Instant, IoError, PayloadId, Request, RequestId, SECTOR_BYTES,
+};
 
 /// Names one device command in flight; chosen by the engine, echoed in its completion. Reused
 /// after the completion.
@@ -201,6 +203,20 @@ impl IoOp {
     /// Does it name blocks with users' data?
     pub fn names_data(&self) -> bool {
         matches!(self, IoOp::Read { .. } | IoOp::Write { .. } | IoOp::Trim { .. })
+    }
+
+    /// Does it name whole sectors of users' data, if any?
+    #[inline]
+    pub(crate) fn is_of_sectors(&self) -> bool {
+        match self {
+            IoOp::Read { offset_bytes, length_bytes, .. }
+            | IoOp::Write { offset_bytes, length_bytes, .. }
+            | IoOp::Trim { offset_bytes, length_bytes } => {
+                offset_bytes.is_multiple_of(SECTOR_BYTES)
+                    && length_bytes.is_multiple_of(SECTOR_BYTES)
+            }
+            IoOp::ReadMeta { .. } | IoOp::WriteMeta { .. } | IoOp::Flush => true,
+        }
     }
 
     /// Bytes that it moves.

@@ -51,6 +51,7 @@ impl Setting {
         meaning: &'static str,
     ) -> Self {
         let bounds = (*bounds.start(), *bounds.end());
+        assert!(bounds.0 <= bounds.1, "the least value is no more than the largest");
         Setting { name, kind, default, bounds, words: &[], meaning }
     }
 

@@ -28,12 +28,14 @@ impl Stripes {
 
     /// The SSD and the byte on it of a logical byte.
     pub fn place(self, ssds: &[DeviceId], bytes: u64) -> (DeviceId, u64) {
+        assert!(ssds.len() as u64 == self.ssds, "the SSDs are those that were striped");
         let (unit, within) = (bytes / UNIT_BYTES, bytes % UNIT_BYTES);
         if unit < self.ssds * self.rows {
             let row = unit / self.ssds;
             return (ssds[(unit % self.ssds) as usize], row * UNIT_BYTES + within);
         }
         let beyond = bytes - self.ssds * self.rows * UNIT_BYTES;
+        assert!(beyond < self.ssds * self.end_bytes, "a byte lies on one of the SSDs");
         let ssd = ssds[(beyond / self.end_bytes) as usize];
         (ssd, self.rows * UNIT_BYTES + beyond % self.end_bytes)
     }
@@ -44,6 +46,7 @@ impl Stripes {
         if bytes < striped {
             return UNIT_BYTES - bytes % UNIT_BYTES;
         }
+        assert!(bytes - striped < self.ssds * self.end_bytes, "a byte lies on one of the SSDs");
         self.end_bytes - (bytes - striped) % self.end_bytes
     }
 }

@@ -4,6 +4,7 @@ use super::Engine;
 use super::commits::Owners;
 use crate::format::superblock::Superblock;
 use crate::io::{News, Phase};
+use crate::map::NONE;
 use crate::mirror;
 use crate::owner::{Ended, LogIo, MetadataIo, MigrationIo, Owner, ReadPart, RequestIo, StartIo};
 use crate::port::{Command, IoId, IoOp};
@@ -114,6 +115,10 @@ impl Engine {
     fn read_done(&mut self, part: ReadPart, ended: Ended<'_>) {
         let Engine { io, store, volumes, requests, migration, policy, .. } = self;
         let Ended { device, status, checksums, .. } = ended;
+        assert!(
+            part.slot == NONE || store.map.slots().region(part.slot).device == device,
+            "a part was read from the drive that its slots are on"
+        );
         let error =
             status.err().or_else(|| policy.verify(device, &part, checksums, store, volumes, io));
         let Some(error) = error else {
@@ -135,6 +140,10 @@ impl Engine {
     fn log_io_done(&mut self, sent: &LogIo, ended: Ended<'_>) {
         let Engine { io, store, volumes, requests, migration, policy, .. } = self;
         let Ended { device, status, .. } = ended;
+        assert!(
+            io[device].is_ssd() == matches!(sent, LogIo::Copy(_)),
+            "logs are on hard drives, and what they hold is copied to SSDs"
+        );
         match sent {
             LogIo::Copy(copy) => {
                 let (map, commit) = (&mut store.map, &mut store.commit);
@@ -157,6 +166,7 @@ impl Engine {
                 migration.move_write_done(parts, ended, store, volumes, policy, io);
             }
             MigrationIo::Extent { number, run } => {
+                assert!(io[ended.device].is_ssd(), "an extent is promoted to an SSD");
                 policy.promoting_written((number, run), ended, store, requests, io);
             }
         }
@@ -169,6 +179,8 @@ impl Engine {
     pub(super) fn write_superblocks(&mut self, clean: bool, copy: u8) {
         let Engine { io, store, volumes, requests, migration, policy, replicas, .. } = self;
         let (replacement, evacuation) = (&replicas.replacement, &migration.evacuation);
+        assert!(copy < 2, "there are two copies of a superblock");
+        assert!(!clean || io.is_stopping(), "a pool is stopped cleanly while it stops");
         if copy == 0 {
             store.metadata.begin_telling();
         }
@@ -184,6 +196,7 @@ impl Engine {
             let superblock = metadata.superblock(id, clean, objects, replacement, evacuation, io);
             let superblock = Superblock { lagging, ..superblock };
             let last = io[id].drive_bytes / BLOCK_BYTES * BLOCK_BYTES;
+            assert!(last >= 2 * BLOCK_BYTES, "a drive has room for both copies");
             let offset_bytes = if copy == 0 { 0 } else { last - BLOCK_BYTES };
             let op = IoOp::WriteMeta { offset_bytes, bytes: superblock.encode(), fua: true };
             io.submit(id, op, Owner::Metadata(MetadataIo::Superblock));

@@ -109,6 +109,7 @@ impl Store {
         policy: &Policy,
         io: &mut DeviceIo,
     ) {
+        assert!(layouts.len() == io.drives().len(), "each drive has a layout");
         let mut regions = Vec::new();
         let mut next = 0u32;
         for want_log in [false, true] {

@@ -41,6 +41,10 @@ impl Engine {
         if !self.replicas.pairs.is_empty() {
             self.run_mirrors();
         }
+        assert!(
+            !self.io.has_news() && !self.requests.has_next(),
+            "what steps have led to is done before the event ends"
+        );
         self.io.end_event(before, commands);
     }
 
@@ -111,6 +115,11 @@ impl Engine {
     fn begin(&mut self, id: TaskId) {
         let Engine { io, store, volumes, requests, migration, policy, .. } = self;
         let task = &requests[id];
+        assert!(task.blocked_by == 0, "a request begins when nothing is before it");
+        assert!(
+            task.holds == task.request.op.is_write(),
+            "writes hold their blocks, reads hold none"
+        );
         if task.request.op.is_write() && policy.tiers.has_share() {
             policy.tiers.note_changing(task.first, task.end);
         }

@@ -167,6 +167,10 @@ impl Deadlines {
         let id = u32::try_from(key).expect("commands in flight are bounded");
         if let Some(drive) = drive {
             let queue = self.queue(drive);
+            assert!(
+                queue.out.back().is_none_or(|last| last.0 <= now),
+                "commands are listed in the order in which they go out"
+            );
             queue.out.push_back((now, id, serial));
             queue.live += 1;
             if queue.out.len() == 1 {
@@ -184,7 +188,9 @@ impl Deadlines {
         let flight = self.flights.remove(id.0 as usize);
         if let Some(drive) = flight.drive {
             let queue = &mut self.queues[usize::from(drive.0)];
-            queue.live -= usize::from(flight.inner.is_some());
+            let lived = usize::from(flight.inner.is_some());
+            assert!(queue.live >= lived, "a command that ends was out");
+            queue.live -= lived;
             queue.tidy(&self.flights);
             assert!(queue.live <= queue.out.len(), "commands that are out are listed");
         }
@@ -192,6 +198,7 @@ impl Deadlines {
             return Heard::Of(inner);
         }
         let count = self.abandoned.get_mut(&flight.payload).expect("counted when abandoned");
+        assert!(*count > 0, "a buffer that is listed has abandoned commands");
         *count -= 1;
         if *count == 0 {
             self.abandoned.remove(&flight.payload);
@@ -199,6 +206,10 @@ impl Deadlines {
                 commands.push(Command::Release(flight.payload));
             }
         }
+        assert!(
+            self.kept.len() <= self.abandoned.len(),
+            "buffers are kept for abandoned commands alone"
+        );
         Heard::TooLate
     }
 

@@ -17,6 +17,14 @@ impl DeviceIo {
     ) {
         self.queued = true;
         let bytes = job.bytes();
+        assert!(
+            match class {
+                Class::Read => job.is_read(),
+                Class::Write => !job.is_read(),
+                Class::Background => matches!(job, Job::Io(..)),
+            },
+            "a job waits among its like"
+        );
         if self.drives[device].streams.is_some() {
             let whose = whose.filter(|_| class != Class::Background);
             self.enqueue_by_stream(device, job, bytes, whose);

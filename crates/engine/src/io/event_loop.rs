@@ -3,7 +3,7 @@
 use super::DeviceIo;
 use crate::bcw::padding::SLOW_PADDING_BYTES;
 use crate::port::{Command, Done, ServedFrom};
-use tandem_block::{IoError, PayloadId, Request, RequestId, SECTOR_BYTES};
+use tandem_block::{BLOCK_BYTES, IoError, PayloadId, Request, RequestId, SECTOR_BYTES};
 
 impl DeviceIo {
     /// A buffer of our own; none where contents are of no account.
@@ -11,6 +11,10 @@ impl DeviceIo {
         if !self.config().contents {
             return PayloadId::NONE;
         }
+        assert!(
+            length_bytes > 0 && length_bytes.is_multiple_of(SECTOR_BYTES),
+            "a buffer has whole sectors"
+        );
         let payload = self.name_payload();
         self.send(Command::Reserve { payload, length_bytes });
         payload
@@ -26,6 +30,8 @@ impl DeviceIo {
 
     /// Copies the masked sectors of a block-sized buffer into another buffer's block.
     pub(crate) fn copy_sectors(&mut self, from: PayloadId, into: PayloadId, at: u64, mask: u8) {
+        assert!(from != into, "a buffer is not laid over itself");
+        assert!(at.is_multiple_of(BLOCK_BYTES), "sectors are laid over a whole block");
         let mut sector = 0u64;
         while sector < 8 {
             if mask >> sector & 1 == 0 {
@@ -71,6 +77,7 @@ impl DeviceIo {
     /// One user of a buffer is gone.
     pub(crate) fn let_buffer_go(&mut self, payload: PayloadId) {
         let users = self.held_buffers.get_mut(&payload).expect("buffers that are held are counted");
+        assert!(*users > 0, "a buffer that is held has users");
         *users -= 1;
         if *users == 0 {
             self.held_buffers.remove(&payload);

@@ -74,9 +74,9 @@ impl<O> Flights<O> {
                 older.is_none_or(|older| self.flights[older].issued <= issued),
                 "commands go out in the order of time"
             );
-            self.flights[id].place.neighbours.follow(older);
+            self.flights[id].place.neighbours.follow(None, older);
             if let Some(older) = older {
-                self.flights[older].place.neighbours.precede(Some(id));
+                self.flights[older].place.neighbours.precede(None, Some(id));
             }
         }
         id
@@ -106,12 +106,12 @@ impl<O> Flights<O> {
         );
         if flight.place.listed {
             let (older, newer) = flight.place.neighbours.both();
-            queue.load_mut().leave(older, newer);
+            queue.load_mut().leave(id, older, newer);
             if let Some(older) = older {
-                self.flights[older].place.neighbours.precede(newer);
+                self.flights[older].place.neighbours.precede(Some(id), newer);
             }
             if let Some(newer) = newer {
-                self.flights[newer].place.neighbours.follow(older);
+                self.flights[newer].place.neighbours.follow(Some(id), older);
             }
         }
         flight

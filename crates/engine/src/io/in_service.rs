@@ -38,7 +38,10 @@ impl DeviceIo {
     /// The drive that a write is queued at.
     pub(crate) fn device_of(&self, target: Target) -> DeviceId {
         match target {
-            Target::Log(device) => device,
+            Target::Log(device) => {
+                assert!(!self[device].is_ssd(), "a log is on a hard drive");
+                device
+            }
             Target::ThisSsd(device) if self[device].takes_new() => device,
             Target::Ssd | Target::ThisSsd(_) => self.shortest_ssd().0,
         }

@@ -42,6 +42,10 @@ impl Load {
 
     #[inline]
     pub(super) fn remove(&mut self, place: &Place, bytes: u64) {
+        assert!(
+            self.in_flight_bytes >= bytes && self.reads_in_flight >= u32::from(place.read),
+            "what ends was counted when it went out"
+        );
         self.in_flight_bytes -= bytes;
         self.reads_in_flight -= u32::from(place.read);
     }
@@ -57,7 +61,12 @@ impl Load {
 
     /// The one between these two leaves the list.
     #[inline]
-    pub(super) fn leave(&mut self, older: Option<IoId>, newer: Option<IoId>) {
+    pub(super) fn leave(&mut self, id: IoId, older: Option<IoId>, newer: Option<IoId>) {
+        assert!(
+            (self.oldest == Some(id)) == older.is_none()
+                && (self.newest == Some(id)) == newer.is_none(),
+            "a command is in the list of its own drive"
+        );
         if older.is_none() {
             self.oldest = newer;
         }
@@ -101,13 +110,17 @@ impl Neighbours {
         (self.older, self.newer)
     }
 
+    /// The one before it is not `was` any more, but `older`.
     #[inline]
-    pub(super) fn follow(&mut self, older: Option<IoId>) {
+    pub(super) fn follow(&mut self, was: Option<IoId>, older: Option<IoId>) {
+        assert!(self.older == was, "the list has no gaps");
         self.older = older;
     }
 
+    /// The one after it is not `was` any more, but `newer`.
     #[inline]
-    pub(super) fn precede(&mut self, newer: Option<IoId>) {
+    pub(super) fn precede(&mut self, was: Option<IoId>, newer: Option<IoId>) {
+        assert!(self.newer == was, "the list has no gaps");
         self.newer = newer;
     }
 }

@@ -88,6 +88,7 @@ pub(crate) struct DeviceIo {
 impl DeviceIo {
     /// For these drives, at the start of time. `ssds` and `hdds` say which of them are what.
     pub(crate) fn new(config: EngineConfig, drives: Vec<Device>) -> Self {
+        assert!(drives.len() == config.devices.len(), "each drive of a pool is configured");
         let of_role = |ssd: bool| move |d: &&Device| d.is_ssd() == ssd;
         DeviceIo {
             phase: Phase::Created,
@@ -127,6 +128,7 @@ impl DeviceIo {
     /// An event comes at `now`: what the event loop shall do is appended to `commands`. Until `end_event`.
     pub(crate) fn begin_event(&mut self, now: Instant, commands: &mut Vec<Command>) {
         assert!(now >= self.now, "time never goes back: {now:?} after {:?}", self.now);
+        assert!(self.out.is_empty(), "commands are sent within an event");
         self.now = now;
         std::mem::swap(&mut self.out, commands);
     }
@@ -193,6 +195,7 @@ impl DeviceIo {
 
     /// A drive is gone, or its place was taken again: the configuration follows.
     pub(crate) fn note_gone(&mut self, drive: DeviceId, is_gone: bool) {
+        assert!(usize::from(drive.0) < self.drives.len(), "only a drive's place can be empty");
         let gone = &mut self.config_mut().gone;
         gone.retain(|known| *known != drive);
         if is_gone {
@@ -254,6 +257,11 @@ impl DeviceIo {
         self.news.push_back(news);
     }
 
+    /// Is there any that nobody was told of?
+    pub(crate) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
     #[inline]
     pub(crate) fn next_news(&mut self) -> Option<News> {
         self.news.pop_front()
@@ -296,6 +304,10 @@ impl DeviceIo {
 
     /// Writes that wait for space fail from now on, with this error; or do not any more.
     pub(crate) fn fail_without_space(&mut self, error: Option<IoError>) {
+        assert!(
+            error.is_some() != self.no_space.is_some(),
+            "writes fail for want of room until they do not"
+        );
         self.no_space = error;
     }
 
@@ -317,6 +329,9 @@ impl DeviceIo {
     #[inline]
     pub(crate) fn submit_pinned(&mut self, device: DeviceId, (op, pin): (IoOp, Pin), owner: Owner) {
         self.stats.devices[usize::from(device.0)].count(&op, &owner);
+        assert!(pin == Pin::NONE || op.names_data(), "flushes and metadata pin nothing");
+        // under fixed placement a block lies wherever the drives before it end
+        assert!(self.is_fixed() || op.is_of_sectors(), "a command moves whole sectors");
         let drive = &mut self.drives[device];
         if owner.is_user_read() && !drive.is_ssd() {
             drive.queue.note_read(self.now);
@@ -354,6 +369,7 @@ impl DeviceIo {
         let device = self.flights.device(io);
         let drive = &mut self.drives[device];
         let flight = self.flights.end(&mut drive.queue, io);
+        assert!(flight.issued <= self.now, "a command ends after it went out");
         // a flush covers what had completed when it was issued, so only now
         drive.dirty |= flight.changes;
         flight

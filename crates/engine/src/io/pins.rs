@@ -108,7 +108,10 @@ impl Pins {
         if let Pin(Some(key)) = pin {
             let ended = self.pinned.remove(key as usize);
             self.freed |= ended.awaited;
-            nears(ended.first_block, ended.end_block).for_each(|at| self.near[at] -= 1);
+            for at in nears(ended.first_block, ended.end_block) {
+                assert!(self.near[at] > 0, "a pin that ends was counted");
+                self.near[at] -= 1;
+            }
         }
     }
 

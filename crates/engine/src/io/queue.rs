@@ -101,6 +101,10 @@ impl<J: QueuedJob> Queue<J> {
     /// Puts it back where it was.
     pub fn unpop(&mut self, class: Class, waiting: Waiting<J>) {
         self.put_back(waiting.bytes);
+        assert!(
+            self.first(class).is_none_or(|next| waiting.sequence < next.sequence),
+            "what goes back to its place came before all others"
+        );
         self.waiting[class as usize].push_front(waiting);
     }
 
@@ -163,6 +167,7 @@ impl<J> Queue<J> {
     #[inline]
     pub fn leave(&mut self, jobs: u32) {
         self.length = self.length.checked_sub(jobs).expect("they were accepted");
+        assert!(self.in_flight <= self.length, "commands in flight stay accepted");
     }
 
     /// A command goes out. Returns where it stands among those of its drive.
@@ -183,8 +188,12 @@ impl<J> Queue<J> {
     #[inline]
     pub(super) fn ended(&mut self, place: &Place, bytes: u64, background: bool) {
         self.in_flight = self.in_flight.checked_sub(1).expect("it was in flight");
+        assert!(
+            self.background_in_flight >= u32::from(background),
+            "a command ends as what it went out as"
+        );
         self.background_in_flight -= u32::from(background);
-        assert!(self.in_flight <= self.length, "commands in flight are accepted");
+        assert!(self.background_in_flight <= self.in_flight, "they are counted among all");
         self.leave(1);
         self.load.remove(place, bytes);
     }

@@ -105,6 +105,14 @@ impl Steering {
             requests_per_s: self.requests.per_s(),
         };
         let decision = self.shared[steer].policy.decide(&view);
+        assert!(
+            match decision.target {
+                Target::Log(chosen) => hdds.iter().any(|hdd| hdd.device == chosen && hdd.accepting),
+                Target::ThisSsd(chosen) => ssds.iter().any(|ssd| ssd.device == chosen),
+                Target::Ssd => true,
+            },
+            "a policy chooses a drive that it was shown, and that takes the write"
+        );
         ssds.clear();
         self.ssds = ssds;
         decision
@@ -214,6 +222,10 @@ impl Steering {
         io: &mut DeviceIo,
     ) -> Decision {
         let Asked { request, bytes, intention, detours, .. } = *asked;
+        assert!(
+            bytes.is_multiple_of(BLOCK_BYTES) && bytes >= request.length_bytes,
+            "a drive takes the whole blocks that a write touches"
+        );
         if io.ssds().is_empty() {
             return Decision { target: Target::Log(io.hdds()[0]), reason: Reason::NoSsd };
         }

@@ -73,6 +73,7 @@ impl Policy {
         let there = |id: &&DeviceId| !io.config().gone.contains(id);
         let ssds = io.ssds().iter().filter(there).count() as u64;
         for device in io.drives_mut() {
+            assert!(!device.has_waiting(), "streams are told apart before anything waits");
             device.streams = None;
             if tells && device.config.role == Role::Ssd {
                 let (order, is_pair) = (self.qos.as_ref(), device.is_pair);
@@ -157,7 +158,10 @@ impl Policy {
                 queues.put_back(now, pick, tags, waiting);
                 d.queue.put_back(bytes);
                 // what is owed to others may follow background work that waits for space
-                debug_assert!(matches!(pick, Pick::Stream { read: false, .. }));
+                assert!(
+                    matches!(pick, Pick::Stream { read: false, .. }),
+                    "only writes of users wait for space"
+                );
                 false
             }
         }

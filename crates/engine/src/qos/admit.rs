@@ -154,6 +154,7 @@ pub fn asked(config: &QosConfig, device: DeviceId, side: Side) -> Result<Vec<u64
         taken_ppb = taken_ppb.saturating_add(needed_ppb);
         shares.push(needed_ppb);
     }
+    assert!(shares.len() == config.streams.len(), "each stream was asked");
     Ok(shares)
 }
 

@@ -83,6 +83,7 @@ impl Delivery {
     #[inline]
     fn answered(&mut self, now: Instant, bytes: u64) {
         self.pass(now);
+        assert!(self.outstanding > 0, "what is answered had arrived");
         self.outstanding -= 1;
         self.current.was_idle |= self.outstanding == 0;
         self.current.requests += 1;
@@ -102,6 +103,7 @@ impl Delivery {
     #[cold]
     fn close(&mut self, now: Instant) {
         let over = now.since(self.begun).ns / self.window.ns;
+        assert!(over > 0, "a window is closed when it is over");
         let next = Window { was_idle: self.outstanding == 0, ..Window::default() };
         let first = std::mem::replace(&mut self.current, next);
         self.count(first, 1);
@@ -156,7 +158,10 @@ impl Clients {
     /// # Panics
     /// If there are more than 65,534; the configuration bounds them.
     pub fn new(config: &QosConfig) -> Clients {
-        assert!(config.streams.len() < usize::from(StreamIndex::MAX), "bounded");
+        assert!(
+            config.streams.len() < usize::from(StreamIndex::MAX),
+            "each stream has a number of its own"
+        );
         let mut clients =
             Clients { by_volume: HashMap::default(), by_stream: HashMap::default(), list: vec![] };
         for (index, stream) in config.streams.iter().enumerate() {

@@ -116,7 +116,9 @@ impl Lanes {
     ) -> Result<Lanes, AdmitError> {
         let sides = Side::of(is_pair).iter();
         let lanes = sides.map(|&side| Lane::new(config, order, device, ssds, side));
-        Ok(Lanes { list: lanes.collect::<Result<_, _>>()? })
+        let list = lanes.collect::<Result<Vec<_>, _>>()?;
+        assert!(list.len() == 1 + usize::from(is_pair), "a pair has a lane for each of its sides");
+        Ok(Lanes { list })
     }
 
     /// All of them, by index.

@@ -104,6 +104,7 @@ impl Observed {
     #[inline]
     pub fn stand(&mut self, now: Instant, is_saturated: bool) -> bool {
         if let Some(since) = self.saturated_since {
+            assert!(since <= now, "time never goes back");
             let ns = now.since(since).ns;
             self.saturated_ns += ns;
             self.envelope.0 += ns;

@@ -139,6 +139,10 @@ impl Streams {
         drives: u64,
         apart: Option<Apart>,
     ) -> Streams {
+        assert!(
+            shares_ppb.len() == config.streams.len(),
+            "each stream has its entry among the shares"
+        );
         let mut list: Vec<Stream> = config
             .streams
             .iter()
@@ -197,6 +201,7 @@ impl Streams {
 
     /// Gives a stream another share: what its requests cost has changed.
     pub fn set_share(&mut self, index: usize, share_ppb: u64) {
+        assert!(share_ppb > 0, "a promise has some share of the drive");
         self.list[index].tags.share_ppb = share_ppb;
     }
 
@@ -208,6 +213,7 @@ impl Streams {
 
     /// Its limit holds a stream back until then at least, for what it was given elsewhere.
     pub fn hold(&mut self, index: usize, until_ns: u64, now: Instant) {
+        assert!(self.list[index].limit.is_some(), "only a limit holds a stream back");
         let allowed_ns = &mut self.list[index].allowed_ns;
         *allowed_ns = until_ns.max(*allowed_ns);
         self.refresh(index, now);
@@ -241,6 +247,10 @@ impl Streams {
         let was_empty = stream.is_empty();
         let entry = Entry { waiting, cost_ns, side };
         let queue = if read { &mut stream.reads } else { &mut stream.writes };
+        assert!(
+            queue.back().is_none_or(|last| last.waiting.sequence < entry.waiting.sequence),
+            "jobs of a stream wait in the order in which they came"
+        );
         queue.push_back(entry);
         if was_empty {
             let tags = &mut stream.tags;
@@ -266,10 +276,19 @@ impl Streams {
 
     #[inline]
     fn leaves(&mut self, now_ns: u64, read: bool, side: Option<bool>) {
+        assert!(
+            self.waiting > 0 && self.waiting_reads >= u32::from(read),
+            "a job that leaves was counted as waiting"
+        );
         self.waiting -= 1;
         self.waiting_reads -= u32::from(read);
         if let (Some(turn), Some(side)) = (&mut self.turn, side) {
+            assert!(turn.waiting[usize::from(side)] > 0, "it was counted for its side");
             turn.waiting[usize::from(side)] -= 1;
+            assert!(
+                turn.waiting[0] + turn.waiting[1] <= self.waiting,
+                "both sides are counted among all that waits"
+            );
             if side == turn.side {
                 turn.empty_since_ns = now_ns;
             }
@@ -328,7 +347,9 @@ impl Streams {
             Candidate::BackgroundDue | Candidate::Background => return self.take_background(),
         };
         let index = tree.winner().expect("an order chooses among those it was shown");
-        let read = self.list[index].reads_first(self.side());
+        let stream = &self.list[index];
+        assert!(stream.first(self.side()).is_some(), "who is chosen waits, and may go now");
+        let read = stream.reads_first(self.side());
         self.take_from(now, index, read)
     }
 
@@ -369,6 +390,10 @@ impl Streams {
     }
 
     fn take_background(&mut self) -> Taken {
+        assert!(
+            self.waiting as usize >= self.background.len(),
+            "background work is counted among all that waits"
+        );
         let entry = self.background.pop_front().expect("background work waits");
         self.waiting -= 1;
         let Entry { waiting, cost_ns, side } = entry;
@@ -398,6 +423,10 @@ impl Streams {
                 self.enters(read, side);
                 let stream = &mut self.list[usize::from(index)];
                 let queue = if read { &mut stream.reads } else { &mut stream.writes };
+                assert!(
+                    queue.front().is_none_or(|next| entry.waiting.sequence < next.waiting.sequence),
+                    "what goes back to its place came before all others"
+                );
                 queue.push_front(entry);
                 self.refresh(usize::from(index), now);
             }

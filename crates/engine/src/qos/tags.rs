@@ -46,6 +46,7 @@ impl Tags {
     /// When the share for the next request is owed, and by when.
     #[inline]
     pub fn deadline(&self, now_ns: u64, cost_ns: u64) -> (u64, u64) {
+        assert!(self.share_ppb > 0, "only what is promised has a deadline");
         let start_ns = self.total_ns.max(now_ns.saturating_sub(self.window_ns));
         // a cost is below 18 s, so the product fits
         let relative_ns = cost_ns.min(18_000_000_000) * WHOLE_PPB / self.share_ppb;

@@ -61,6 +61,7 @@ impl Tree {
             at *= 2;
             at += usize::from(self.nodes[at] != key);
         }
+        assert!(self.nodes[at] == key, "the smallest key is somebody's");
         Some(at - self.size)
     }
 }

@@ -58,6 +58,7 @@ impl Requests {
         let task = &self[id];
         let request = task.request;
         let (first, end) = (task.first, task.end);
+        assert!(task.holds && task.outstanding == 0, "a zeroing holds its blocks, and begins once");
         let head_part = !request.offset_bytes.is_multiple_of(BLOCK_BYTES);
         let end_bytes = request.offset_bytes + request.length_bytes;
         let tail_part = !end_bytes.is_multiple_of(BLOCK_BYTES);
@@ -102,6 +103,10 @@ impl Requests {
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
+        assert!(
+            request.kind == RequestKind::User,
+            "the engine's own reads and writes come in another way"
+        );
         io.note_request();
         policy.steering.note_arrival(request, io);
         match check_request(request, &mut volumes.objects, io, &store.metadata) {
@@ -144,6 +149,7 @@ impl Requests {
         io: &mut DeviceIo,
     ) {
         let task = &self[id];
+        assert!(task.is_answered, "only what was answered is over");
         if task.request.kind == RequestKind::Background {
             if volumes.sharing.is_copy_up(id) {
                 volumes.copied_up(id, payload, store, self, policy, io);

@@ -18,7 +18,9 @@ impl Requests {
         io: &mut DeviceIo,
     ) {
         let length_bytes = u64::from(count) * BLOCK_BYTES;
+        assert!(0 < count && count <= found.count, "RAM answers no more than it has");
         if io.config().contents {
+            assert!(into != PayloadId::NONE, "what is read from RAM has a buffer to go to");
             io.send(Command::Copy {
                 from: found.payload,
                 from_offset_bytes: found.offset_bytes,
@@ -48,10 +50,12 @@ impl Requests {
     /// Lays fragments over the bases that were read.
     pub(crate) fn lay_over(&mut self, id: TaskId, io: &mut DeviceIo) {
         let into = self[id].buffer;
+        assert!(self[id].outstanding == 0, "fragments are laid over what was read before");
         for overlay in std::mem::take(&mut self[id].overlays) {
             if !io.config().contents {
                 continue;
             }
+            assert!(into != PayloadId::NONE, "a read with fragments has a buffer");
             io.copy_sectors(overlay.from, into, overlay.at_bytes, overlay.mask);
             io.send(Command::Release(overlay.from));
         }
@@ -60,6 +64,7 @@ impl Requests {
     /// One more user of a task's buffer, which stays beyond the request.
     pub(crate) fn retain_buffer(&mut self, id: TaskId, io: &mut DeviceIo) -> PayloadId {
         let task = &mut self[id];
+        assert!(!task.is_answered, "a buffer is kept before its request ends");
         let payload = task.buffer;
         if !task.retained {
             task.retained = true;

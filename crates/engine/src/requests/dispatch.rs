@@ -47,6 +47,7 @@ impl Requests {
             unreachable!("only writes of users look for room")
         };
         let whose = self[*task].whose();
+        assert!(from != to && io[to].takes_new(), "a write goes on to another SSD that takes it");
         let d = &mut io[from];
         d.queue.leave(1);
         d.queue.pins_mut().unpin(waiting.pin);
@@ -76,6 +77,10 @@ impl Requests {
         // a read must not be told that the drive gave no answer: it was not asked, and would ask again
         let is_write = matches!(waiting.job, Job::Write { .. } | Job::Edge { .. });
         let no_room = io.no_space().filter(|_| is_write);
+        assert!(
+            no_room.is_some() || !io[device].takes_job(&waiting.job),
+            "a job fails where its drive does not take it, or nothing makes room for it"
+        );
         io.stats_mut().refused_without_room += u64::from(no_room.is_some());
         let error = no_room.unwrap_or(IoError::Dead(device));
         let d = &mut io[device];
@@ -190,6 +195,7 @@ impl Requests {
         match self.issue(device, waiting, store, migration, policy, io) {
             Issued::Sent | Issued::Left => true,
             Issued::NoRoom(waiting) => {
+                assert!(class == Class::Write, "only writes of users wait for space");
                 io[device].queue.unpop(class, waiting);
                 false
             }

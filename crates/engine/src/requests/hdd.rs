@@ -63,6 +63,10 @@ fn wants_tail_flush(device: DeviceId, io: &DeviceIo, metadata_replica: &Metadata
     if !wanted && metadata_replica.wants_flush(device, io) {
         return true;
     }
+    assert!(
+        d.tail.items.is_empty() == (d.tail.bytes == 0) && d.tail.exposed_bytes <= d.tail.bytes,
+        "the bytes of a tail are those of its items"
+    );
     if d.tail.items.is_empty() {
         return false;
     }
@@ -287,6 +291,7 @@ impl Policy {
         io: &mut DeviceIo,
     ) -> bool {
         let d = &io[device];
+        assert!(d.streams.is_none(), "a hard drive has one queue by class");
         if d.is_out() {
             return requests.fail_one(device, &self.steering, io);
         }
@@ -392,8 +397,10 @@ pub(crate) fn pad_log(
     };
     let length_bytes = u64::from(run.count) * BLOCK_BYTES;
     d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
-    let offset_bytes = map.slots().region(run.slot).address(run.slot);
-    assert!(length_bytes <= SLOW_PADDING_BYTES);
+    let region = map.slots().region(run.slot);
+    assert!(region.device == device, "padding goes to the log of its drive");
+    let offset_bytes = region.address(run.slot);
+    assert!(length_bytes <= SLOW_PADDING_BYTES, "the buffer has room for the padding");
     let from = io.padding_buffer();
     let op = IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
     io.submit(device, op, Owner::Log(LogIo::Padding));

@@ -100,6 +100,10 @@ impl Locations<'_> {
         match place {
             Place::Ssd(slot) | Place::Log(slot) => {
                 let region = self.map.slots().region(slot);
+                assert!(
+                    region.is_log == matches!(place, Place::Log(_)),
+                    "slots of logs are on hard drives, and others on SSDs"
+                );
                 let from = match (region.is_log, has_home) {
                     (true, _) => ServedFrom::HddLog,
                     (false, true) => ServedFrom::SsdCopy,
@@ -171,6 +175,7 @@ impl Locations<'_> {
 
     /// What block `i` of the part must hold.
     pub(super) fn expected(&self, part: &ReadPart, i: u32) -> u32 {
+        debug_assert!(i < part.count, "a part is asked for its own blocks");
         if part.slot == NONE {
             part.expected[i as usize]
         } else {

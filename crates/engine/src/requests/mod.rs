@@ -30,7 +30,7 @@ use crate::steer::Target;
 use ordering::{Ordering, TaskId};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
-use tandem_block::{Instant, IoError, ObjectId, Op, PayloadId, Request, RequestKind};
+use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, Op, PayloadId, Request, RequestKind};
 use task::{Task, Tasks};
 
 /// What a step of a request has led to.
@@ -62,6 +62,11 @@ pub(crate) struct Requests {
 impl Requests {
     #[inline]
     pub(crate) fn insert(&mut self, task: Task) -> TaskId {
+        assert!(
+            task.blocked_by == 0 && !task.holds && !task.is_answered,
+            "a request that comes in has no place in the order yet"
+        );
+        assert!(task.first <= task.end, "the blocks of a request lie in order");
         self.tasks.insert(task)
     }
 
@@ -70,6 +75,8 @@ impl Requests {
     pub(crate) fn remove(&mut self, id: TaskId) -> Task {
         let task = self.tasks.remove(id);
         assert!(!task.holds, "who holds blocks gives them back");
+        assert!(task.blocked_by == 0, "who waits for a write is not removed before it is woken");
+        assert!(task.outstanding == 0, "no command will end for a request that is gone");
         task
     }
 
@@ -103,6 +110,7 @@ impl Requests {
 
     pub(crate) fn hold_back(&mut self, request: Request) {
         assert!(request.op != Op::Flush, "a FLUSH waits in the commit");
+        assert!(request.length_bytes > 0, "only a sound request waits");
         self.held_back.push_back(request);
     }
 
@@ -126,6 +134,11 @@ impl Requests {
         let task = &self.tasks[id];
         assert!(!task.is_answered && task.outstanding == 0, "it has begun nothing yet");
         assert!(task.request.op != Op::Flush, "a FLUSH has no blocks");
+        assert!(task.blocked_by == 0 && !task.holds, "a request takes its place once");
+        assert!(
+            u64::from(task.blocks()) == blocks_of(&task.request),
+            "the blocks of a request are those that its bytes touch"
+        );
         let (is_write, first, end) = (task.request.op.is_write(), task.first, task.end);
         let blocked_by = match io.breaks(Mutant::Unordered) {
             true => 0,
@@ -153,6 +166,8 @@ impl Requests {
     pub(crate) fn release(&mut self, id: TaskId) -> (Task, Vec<TaskId>) {
         let mut task = self.tasks.remove(id);
         assert!(task.outstanding == 0, "nothing of it is under way");
+        assert!(task.is_answered, "blocks are free once their user was answered");
+        assert!(task.blocked_by == 0, "what ends waits for nobody");
         let mut woken = Vec::new();
         if std::mem::take(&mut task.holds) {
             self.ordering.release(id, task.first, task.end, &mut woken);
@@ -160,6 +175,10 @@ impl Requests {
         woken.retain(|waiter| {
             let waiting = &mut self.tasks[*waiter];
             assert!(waiting.blocked_by > 0, "it waits for this one");
+            assert!(
+                waiting.first < task.end && task.first < waiting.end,
+                "who waits for a write overlaps it"
+            );
             waiting.blocked_by -= 1;
             waiting.blocked_by == 0
         });
@@ -193,15 +212,17 @@ impl Requests {
 
     /// Notes the first error that a request meets.
     pub(crate) fn note_error(&mut self, id: TaskId, error: IoError) {
-        let status = &mut self.tasks[id].status;
-        if status.is_ok() {
-            *status = Err(error);
+        let task = &mut self.tasks[id];
+        assert!(!task.is_answered, "an answer that was given stays as it is");
+        if task.status.is_ok() {
+            task.status = Err(error);
         }
     }
 
     /// These blocks are not the object's any more: the write that gave them to it has failed. Requests that
     /// wait for it learn that when they begin.
     pub(crate) fn note_gone(&mut self, first: Logical, end: Logical, error: IoError) {
+        assert!(first < end, "a link has blocks");
         for (_, task) in self.tasks.iter_mut() {
             if task.blocked_by > 0 && task.first < end && first < task.end {
                 task.blocks_gone.get_or_insert(error);
@@ -223,6 +244,16 @@ impl Requests {
         let task = &mut self.tasks[id];
         assert!(!task.is_answered, "a request is answered once");
         assert!(task.outstanding == 0, "its commands have ended");
+        assert!(task.blocked_by == 0, "who waits for a write is answered behind it");
+        assert!(
+            task.status.is_ok() || payload == PayloadId::NONE,
+            "a request that failed gives no buffer to its user"
+        );
+        assert!(
+            task.unanswered.is_none() && !task.begins_again,
+            "a read that is to begin again is not answered"
+        );
+        assert!(task.overlays.is_empty(), "fragments are laid over before the answer");
         task.is_answered = true;
         if task.parent.is_none() && task.request.kind != RequestKind::Background {
             say_done(task, payload, skip_bytes, io);
@@ -241,6 +272,11 @@ impl Requests {
         self.next.extend(woken.into_iter().map(Next::Begin));
     }
 
+    /// Is there anything to be done next?
+    pub(crate) fn has_next(&self) -> bool {
+        !self.next.is_empty()
+    }
+
     /// What is to be done next.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Next> {
@@ -248,8 +284,18 @@ impl Requests {
     }
 }
 
+/// How many blocks the bytes of a request touch.
+fn blocks_of(request: &Request) -> u64 {
+    let end_bytes = request.offset_bytes + request.length_bytes;
+    end_bytes.div_ceil(BLOCK_BYTES) - request.offset_bytes / BLOCK_BYTES
+}
+
 fn say_done(task: &Task, payload: PayloadId, skip_bytes: u64, io: &mut DeviceIo) {
     let request = task.request;
+    assert!(
+        task.started == Instant::NEVER || task.started <= io.now(),
+        "a request has begun before it ends"
+    );
     let (wait_ns, device_ns) = if task.started == Instant::NEVER {
         (io.now().since(request.arrived).ns, 0)
     } else {

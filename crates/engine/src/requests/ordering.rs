@@ -76,6 +76,7 @@ impl Default for Ordering {
 
 /// The regions that these blocks lie in.
 fn regions(first: Logical, end: Logical) -> std::ops::RangeInclusive<u32> {
+    assert!(first < end, "who takes part in the order touches a block");
     first >> REGION_SHIFT..=(end - 1) >> REGION_SHIFT
 }
 
@@ -89,6 +90,7 @@ impl Ordering {
     #[inline]
     pub fn wait_for(&mut self, task: TaskId, first: Logical, end: Logical) -> u32 {
         if self.locks.len() == self.free.len() {
+            assert!(self.waits.is_empty(), "where nobody holds a block nobody waits");
             return 0;
         }
         let mut holders: Vec<TaskId> = Vec::new();
@@ -103,6 +105,7 @@ impl Ordering {
             }
         }
         for &holder in &holders {
+            assert!(holder != task, "nobody waits for itself");
             self.waits.entry(holder).or_default().push(task);
         }
         holders.len() as u32
@@ -133,6 +136,7 @@ impl Ordering {
     /// Twice as many chains for the same locks, all of which are in use.
     #[cold]
     fn double(&mut self) {
+        assert!(self.free.is_empty(), "a lock that is free hangs in no chain");
         let count = self.chains.len() * 2;
         self.shift -= 1;
         self.chains.clear();
@@ -150,11 +154,15 @@ impl Ordering {
             let chain = self.chain(region);
             let mut at = self.chains[chain];
             let mut before = NIL;
-            while (self.locks[at as usize].task, self.locks[at as usize].region) != (task, region) {
-                before = at;
-                at = self.locks[at as usize].next;
-            }
-            let next = self.locks[at as usize].next;
+            let (from, to, next) = loop {
+                assert!(at != NIL, "who releases blocks holds them");
+                let lock = self.locks[at as usize];
+                if (lock.task, lock.region) == (task, region) {
+                    break (lock.first, lock.end, lock.next);
+                }
+                (before, at) = (at, lock.next);
+            };
+            assert!((from, to) == (first, end), "blocks are released as they were held");
             self.free.push(at);
             if before == NIL {
                 self.chains[chain] = next;

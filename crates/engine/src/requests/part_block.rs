@@ -45,6 +45,10 @@ impl Requests {
                 edges.push((last, 255u8 >> tail_sectors));
             }
         }
+        assert!(
+            edges.iter().all(|&(_, mask)| mask != 0 && mask != 255),
+            "an edge is some sectors of a block, not none or all"
+        );
         edges.retain(|&(block, _)| map.state(block) != 0);
         self[id].started = io.now();
         if edges.is_empty() {
@@ -98,9 +102,12 @@ impl Requests {
             }
         };
         let Some(run) = run else { return false };
+        let region = store.map.slots().region(run.slot);
+        assert!(region.device == device && run.count == 1, "an edge takes one slot of its drive");
         let task = &self[id];
+        assert!(task.outstanding > 0 && !task.is_answered, "a zeroing waits for its edges");
         let op = IoOp::Write {
-            offset_bytes: store.map.slots().region(run.slot).address(run.slot),
+            offset_bytes: region.address(run.slot),
             length_bytes: BLOCK_BYTES,
             from: task.buffer,
             from_offset_bytes: 0,
@@ -124,6 +131,11 @@ impl Requests {
         io: &mut DeviceIo,
     ) {
         let Ended { device, status, checksums, .. } = ended;
+        let task = &self[id];
+        assert!(
+            run.count == 1 && (block == task.first || block == task.end - 1),
+            "an edge is a block at an end of its request"
+        );
         if let Err(error) = status {
             let before = self[id].status;
             self.write_failed(device, id, run, error, store, io);
@@ -162,6 +174,7 @@ impl Requests {
             store.map.touch(Touch { logical: block, count: 1 }, run.slot, fua);
         }
         let task = &mut self[id];
+        assert!(task.outstanding > 0, "an edge ends once");
         task.outstanding -= 1;
         if task.outstanding == 0 {
             self.lead_to(Next::Written(id));

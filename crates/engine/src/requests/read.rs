@@ -22,7 +22,7 @@ use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Op, PayloadId};
 
 impl Requests {
     fn read_fragments(
@@ -37,6 +37,7 @@ impl Requests {
             return;
         }
         let fragments = map.fragments(block).to_vec();
+        assert!(!fragments.is_empty(), "the map keeps the fragments that its bits tell of");
         for fragment in fragments {
             let from = io.name_payload();
             if io.config().contents {
@@ -84,6 +85,8 @@ impl Requests {
     /// parent's again.
     fn begin_anew(&mut self, id: TaskId, io: &mut DeviceIo) {
         let task = &mut self[id];
+        assert!(task.outstanding == 0, "the drives are done with what begins anew");
+        assert!(!task.is_answered, "what was answered is not read anew");
         let is_whole = task.parent.is_none();
         let buffer = is_whole.then(|| std::mem::replace(&mut task.buffer, task.request.payload));
         let overlays = std::mem::take(&mut task.overlays);
@@ -118,6 +121,7 @@ impl Requests {
     ) {
         let task = &mut self[id];
         assert!(task.outstanding > 0, "a part ends once");
+        assert!(task.request.op == Op::Read, "parts of reads alone end here");
         task.outstanding -= 1;
         task.ended = io.now();
         if task.outstanding > 0 {
@@ -139,6 +143,10 @@ impl Requests {
         let buffer = task.buffer;
         let lead_bytes = u64::from(task.lead_blocks) * BLOCK_BYTES;
         let skip_bytes = lead_bytes + task.request.offset_bytes % BLOCK_BYTES;
+        assert!(
+            skip_bytes + task.request.length_bytes <= u64::from(task.blocks()) * BLOCK_BYTES,
+            "what is answered lies within what was read"
+        );
         if task.status.is_err() && buffer != PayloadId::NONE {
             if task.parent.is_none() {
                 io.send(Command::Release(buffer));
@@ -207,6 +215,10 @@ impl Policy {
             part.count as usize,
             "the event loop sums every block it reads"
         );
+        assert!(
+            part.slot != NONE || part.expected.len() == part.count as usize,
+            "a read of homes knows what each of them must hold"
+        );
         if (0..)
             .zip(checksums)
             .all(|(i, &found)| found == Locations::of(store, volumes, self, io).expected(part, i))
@@ -229,6 +241,11 @@ impl Requests {
         io: &mut DeviceIo,
     ) {
         let task = &mut self[id];
+        assert!(count > 0 && count <= task.end - logical, "a part of a read lies within it");
+        assert!(
+            source.slot != NONE || io.is_fixed() || !io[source.device].is_ssd(),
+            "homes are on hard drives"
+        );
         task.outstanding += 1;
         task.served_from = task.served_from.max(source.from);
         let (into, into_offset_bytes) = (task.buffer, task.buffer_offset(logical));
@@ -263,6 +280,7 @@ impl Requests {
     ) {
         let id = part.task;
         let mut tried = part.tried;
+        assert!(!tried.contains(&device), "a read tries each drive once");
         tried.push(device);
         let is_base = part.into == self[id].buffer;
         let retry = is_base
@@ -312,6 +330,9 @@ impl Requests {
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
+        let task = &self[id];
+        assert!(task.outstanding == 0 && !task.is_answered, "a read begins before it is answered");
+        assert!(task.overlays.is_empty(), "fragments of an earlier try are gone");
         if policy.tiers.has_share() {
             policy.begin_tier_read(id, store, self, migration, io);
         }
@@ -350,6 +371,7 @@ impl Requests {
             }
             block += count;
         }
+        assert!(block == end, "each block of a read is read once");
         if io.config().verify_copies && io.config().contents && !io.is_fixed() {
             self.read_copies(id, (first, end), store, volumes, policy, io);
         }

@@ -141,6 +141,7 @@ impl Task {
 
     /// Where in its buffer a block lies.
     pub fn buffer_offset(&self, block: Logical) -> u64 {
+        assert!(self.first <= block && block < self.end, "a buffer has the blocks of its request");
         self.base_bytes + u64::from(block - self.first) * BLOCK_BYTES
     }
 

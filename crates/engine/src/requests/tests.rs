@@ -17,6 +17,13 @@ fn request(number: u64, op: Op) -> Request {
     Request::new(RequestId(number), ObjectId(1), op, (0, BLOCK_BYTES), Instant::default())
 }
 
+/// A request for these blocks of a volume that begins with the first block of all.
+fn task(number: u64, op: Op, first: u32, end: u32) -> Task {
+    let (offset_bytes, end_bytes) = (u64::from(first) * BLOCK_BYTES, u64::from(end) * BLOCK_BYTES);
+    let length_bytes = end_bytes - offset_bytes;
+    Task::new(Request { offset_bytes, length_bytes, ..request(number, op) }, first, end)
+}
+
 fn run(steps: &[Step]) {
     let (mut io, mut requests) = (drives(1, 0), Requests::default());
     let mut ids = Vec::new();
@@ -24,7 +31,7 @@ fn run(steps: &[Step]) {
         match *step {
             Enter(op, first, end, begins) => {
                 let number = ids.len() as u64;
-                let id = requests.insert(Task::new(request(number, op), first, end));
+                let id = requests.insert(task(number, op, first, end));
                 ids.push(id);
                 requests.take_blocks(id, &mut io);
                 assert_eq!(requests.next(), begins.then_some(Next::Begin(id)), "step {index}");
@@ -112,7 +119,7 @@ fn a_request_that_was_answered_is_not_in_the_way() {
 fn who_waits_for_blocks_that_are_gone_learns_it_however_long_it_waits_for_others() {
     let (mut io, mut requests) = (drives(1, 0), Requests::default());
     let mut enter = |op, first, end| {
-        let id = requests.insert(Task::new(request(1, op), first, end));
+        let id = requests.insert(task(1, op, first, end));
         requests.take_blocks(id, &mut io);
         id
     };

@@ -73,6 +73,7 @@ impl Requests {
         io: &mut DeviceIo,
     ) {
         let Ended { device, status, checksums, .. } = ended;
+        assert!(part.into != self[part.task].buffer, "a copy is compared, and never answered");
         io.send(Command::Release(part.into));
         let error =
             status.err().or_else(|| policy.verify(device, part, checksums, store, volumes, io));
@@ -91,6 +92,7 @@ impl Requests {
         policy: &Policy,
         io: &mut DeviceIo,
     ) {
+        assert!(count > 0 && count <= self[id].end - logical, "a copy is of blocks of its read");
         let into = io.name_payload();
         let length_bytes = u64::from(count) * BLOCK_BYTES;
         io.send(Command::Reserve { payload: into, length_bytes });

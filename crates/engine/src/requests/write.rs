@@ -69,6 +69,7 @@ impl Steering {
 
     pub(crate) fn begin_fixed_write(&self, id: TaskId, io: &mut DeviceIo, requests: &mut Requests) {
         let task = &mut requests[id];
+        assert!(task.outstanding == 0, "a write goes out once");
         if let Target::Log(_) = task.target {
             requests.queue_write(id, io);
             return;
@@ -81,6 +82,7 @@ impl Steering {
             let (device, block_bytes) = self.fixed_place((at / BLOCK_BYTES) as Logical, io);
             let rest = request.length_bytes - done;
             let length_bytes = self.stripes.map_or(rest, |stripes| stripes.rest(at).min(rest));
+            assert!(length_bytes > 0, "each piece brings a write further");
             let op = IoOp::Write {
                 offset_bytes: block_bytes + at % BLOCK_BYTES,
                 length_bytes,
@@ -113,6 +115,7 @@ impl Requests {
         if log.free_slots_of_users(has_ssd) < u64::from(blocks) {
             return false;
         }
+        assert!(self[id].outstanding == 0, "a write goes out once");
         let (mut logical, end) = (self[id].first, self[id].end);
         self.mark_started(id, io);
         while logical < end {
@@ -155,10 +158,16 @@ impl Requests {
             settles_hdds: commit.is_settling_hdds(),
         };
         let decision = steering.decide(&asked, ledger, io);
+        assert!(
+            decision.target.is_log() == decision.reason.redirects(),
+            "a write goes where its reason says"
+        );
         io.stats_mut().steered.count(decision.reason, request.length_bytes);
         self[id].reason = decision.reason;
         match decision.target {
             Target::Log(device) => {
+                let d = &io[device];
+                assert!(d.log.is_some() || d.is_out(), "a write is redirected to a drive's log");
                 io.stats_mut().redirected.0 += 1;
                 io.stats_mut().redirected.1 += request.length_bytes;
                 let now = io.now();
@@ -178,6 +187,8 @@ impl Requests {
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
+        let task = &self[id];
+        assert!(task.holds && task.outstanding == 0, "a write holds its blocks, and begins once");
         let target = self.steer_write(
             id,
             &store.commit,
@@ -214,6 +225,10 @@ impl Requests {
         io: &mut DeviceIo,
     ) {
         let is_log = store.map.slots().is_log(run.slot);
+        assert!(
+            store.map.slots().region(run.slot).device == device,
+            "a run has failed on the drive that it lies on"
+        );
         if is_log {
             let log = io[device].log.as_mut().expect("a log slot");
             for slot in run.slot..run.slot + run.count {
@@ -249,6 +264,7 @@ impl Requests {
             self.note_error(id, error);
         }
         let task = &mut self[id];
+        assert!(task.outstanding > 0, "a piece of a write ends once");
         task.outstanding -= 1;
         if task.outstanding > 0 {
             return;
@@ -271,6 +287,7 @@ impl Requests {
         let task = &mut self[id];
         assert!(task.outstanding == 0, "all its commands have ended");
         assert!(!task.is_answered, "a write is answered once");
+        assert!(task.request.op.is_write() && task.holds, "what was written holds its blocks");
         // where its blocks are gone, or no drive takes it, another one has no place for it either
         let may_go_elsewhere = task.blocks_gone.is_none() && !task.is_refused;
         if let (true, Err(_), Target::Log(_), false) =
@@ -299,6 +316,11 @@ impl Requests {
         let is_linked_in_part = volumes.note_link_written(id, store, self, policy, io);
         let task = &self[id];
         let (buffer, retained) = (task.buffer, task.retained);
+        let shares = task.parent.is_some() && buffer == task.request.payload;
+        assert!(
+            retained || !shares || task.request.op != Op::Write,
+            "a part does not release the bytes of its whole request"
+        );
         if retained {
             io.let_buffer_go(buffer);
         } else if buffer != PayloadId::NONE {
@@ -333,6 +355,14 @@ impl Requests {
         let task = &self[id];
         let (first, last, masks) = (task.first, task.end - 1, task.masks);
         let fua = task.request.fua;
+        assert!(
+            first <= logical && last - logical >= run.count - 1,
+            "what was written lies within its request"
+        );
+        assert!(
+            store.map.slots().region(run.slot).device == device,
+            "a run was written to the drive that it lies on"
+        );
         assert!(
             !io.config().contents || checksums.len() == run.count as usize,
             "the event loop sums every block it writes"
@@ -406,6 +436,7 @@ impl Requests {
             self.name_places((id, logical, run), ended, store, migration, policy, io);
         }
         let task = &mut self[id];
+        assert!(task.outstanding > 0, "a run of a write ends once");
         task.outstanding -= 1;
         if task.outstanding == 0 {
             self.lead_to(Next::Written(id));

@@ -15,6 +15,10 @@ impl Requests {
     /// Puts the write into the queue of its device.
     pub(crate) fn queue_write(&self, id: TaskId, io: &mut DeviceIo) {
         let task = &self[id];
+        assert!(
+            task.holds && task.outstanding == 0 && !task.is_answered,
+            "a write waits in one queue, and nothing of it is under way"
+        );
         let device = io.device_of(task.target);
         let bytes = u64::from(task.blocks()) * BLOCK_BYTES;
         let job = Job::Write { task: id, bytes };
@@ -34,6 +38,7 @@ impl Requests {
         if map.allocators()[ssd].free_count() < blocks + self.reserved_slots(ssd, map) {
             return false;
         }
+        assert!(self[id].outstanding == 0, "a write goes out once");
         let (mut logical, end) = (self[id].first, self[id].end);
         self.mark_started(id, io);
         while logical < end {
@@ -69,11 +74,17 @@ impl Requests {
         io: &mut DeviceIo,
         map: &Map,
     ) {
-        let offset_bytes = map.slots().region(run.slot).address(run.slot);
+        let region = map.slots().region(run.slot);
+        assert!(region.device == device, "a run lies on the drive that it is sent to");
+        assert!(
+            run.count > 0 && region.contains(run.slot + run.count - 1),
+            "a run lies in one region"
+        );
         let task = &mut self[id];
+        assert!(run.count <= task.end - logical, "a run is of no more than its write");
         task.outstanding += 1;
         let op = IoOp::Write {
-            offset_bytes,
+            offset_bytes: region.address(run.slot),
             length_bytes: u64::from(run.count) * BLOCK_BYTES,
             from: task.buffer,
             from_offset_bytes: task.buffer_offset(logical),
@@ -85,13 +96,19 @@ impl Requests {
     /// A write that was redirected goes to an SSD after all: it is counted there, and once.
     pub(crate) fn count_returned(&mut self, id: TaskId, io: &mut DeviceIo) {
         let task = &mut self[id];
+        assert!(task.target.is_log(), "only a write that was redirected returns");
         task.target = Target::Ssd;
         let length_bytes = task.request.length_bytes;
         let reason = std::mem::replace(&mut task.reason, Reason::Returned);
         io.stats_mut().steered.take_back(reason, length_bytes);
         io.stats_mut().steered.count(Reason::Returned, length_bytes);
-        io.stats_mut().redirected.0 -= 1;
-        io.stats_mut().redirected.1 -= length_bytes;
+        let redirected = &mut io.stats_mut().redirected;
+        assert!(
+            redirected.0 > 0 && redirected.1 >= length_bytes,
+            "a write that returns was counted as redirected"
+        );
+        redirected.0 -= 1;
+        redirected.1 -= length_bytes;
     }
 
     /// A write that begins or ends within a block: its buffer is laid out in whole blocks.
@@ -103,6 +120,7 @@ impl Requests {
         map: &mut Map,
     ) {
         let task = &self[id];
+        assert!(task.outstanding == 0, "a buffer is laid out while nothing is written to it");
         let (first, last) = (task.first, task.end - 1);
         let on_ssd = !task.target.is_log();
         let head = (request.offset_bytes % BLOCK_BYTES / SECTOR_BYTES) as u32;
@@ -112,6 +130,7 @@ impl Requests {
         let tail_mask = 255u8 >> tail;
         let masks =
             if first == last { (head_mask & tail_mask, 255) } else { (head_mask, tail_mask) };
+        assert!(masks.0 != 0 && masks.1 != 0, "a write has some sectors of each of its blocks");
         if io.config().contents {
             let buffer = io.name_payload();
             self[id].buffer = buffer;
@@ -139,6 +158,7 @@ impl Requests {
     pub(crate) fn read_base(&mut self, id: TaskId, block: Logical, io: &mut DeviceIo, map: &Map) {
         let slot = map.entry(block).ssd;
         let region = *map.slots().region(slot);
+        assert!(!region.is_log, "only a base that lies on an SSD is read");
         let task = &mut self[id];
         task.outstanding += 1;
         let op = IoOp::Read {
@@ -160,6 +180,10 @@ impl Requests {
     /// The block's other sectors are known now: it will be written whole.
     pub(crate) fn mask_whole(&mut self, id: TaskId, block: Logical) {
         let task = &mut self[id];
+        assert!(
+            block == task.first || block == task.end - 1,
+            "only the ends of a write are written in part"
+        );
         if block == task.first {
             task.masks.0 = 255;
         } else {
@@ -194,6 +218,7 @@ impl Requests {
 
     pub(crate) fn merge_part_done(&mut self, id: TaskId, io: &mut DeviceIo, map: &mut Map) {
         let task = &mut self[id];
+        assert!(task.outstanding > 0, "a base is read once");
         task.outstanding -= 1;
         if task.outstanding > 0 {
             return;
@@ -208,6 +233,11 @@ impl Requests {
             return;
         }
         let from_offset_bytes = task.payload_offset_bytes;
+        let end_bytes = request.offset_bytes % BLOCK_BYTES + request.length_bytes;
+        assert!(
+            end_bytes <= u64::from(task.blocks()) * BLOCK_BYTES,
+            "the buffer has room for what is written"
+        );
         if io.config().contents {
             // the buffer is its own from here on; a part's payload is its parent's
             let shared = std::mem::take(&mut task.retained);

@@ -90,6 +90,7 @@ impl Ect {
     fn new(config: &SteerConfig, profiles: &DriveProfiles) -> Self {
         let mut curves = Vec::new();
         for (device, profile) in &profiles.ssds {
+            assert!(curves.len() <= usize::from(device.0), "drives are listed by their ids");
             curves.resize(usize::from(device.0), None);
             curves.push(Some(SsdCurve::new(profile, config.get("stall_length"))));
         }

@@ -38,6 +38,7 @@ impl Rate {
     /// Lets time pass; so many steps have ended by it.
     #[inline]
     pub fn advance(&mut self, now: Instant) -> u64 {
+        assert!(now >= self.began, "a rate is of what is over");
         if now.since(self.began).ns < self.step_ns {
             return 0;
         }

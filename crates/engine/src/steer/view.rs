@@ -239,11 +239,13 @@ pub struct Decision {
 impl Decision {
     /// It stays on an SSD.
     pub const fn stay(reason: Reason) -> Self {
+        assert!(!reason.redirects(), "a write that stays was not redirected");
         Decision { target: Target::Ssd, reason }
     }
 
     /// It goes to this hard drive.
     pub const fn go(hdd: &HddView, reason: Reason) -> Self {
+        assert!(reason.redirects(), "a write that goes to a hard drive was redirected");
         Decision { target: Target::Log(hdd.device), reason }
     }
 }

@@ -185,6 +185,7 @@ impl ObjectChanges {
         tiers: &mut Tiers,
         io: &DeviceIo,
     ) {
+        assert!(range.count > 0, "an object has left some blocks");
         for block in range.first..range.first + range.count {
             map.clear(block);
         }
@@ -195,7 +196,12 @@ impl ObjectChanges {
             objects.release(range);
             return;
         }
-        self.retired.push_back((commit.composed() + 1, range));
+        let batch = commit.composed() + 1;
+        assert!(
+            self.retired.back().is_none_or(|&(last, _)| last <= batch),
+            "blocks are free in the order of the batches that clear them"
+        );
+        self.retired.push_back((batch, range));
     }
 
     /// Blocks in use that no object has: a removal was durable, and its clearing not yet.
@@ -251,6 +257,7 @@ impl Volumes {
             undo.into_iter().rev().for_each(|step| self.objects.undo(step));
             return Err(error);
         }
+        assert!(undo.len() == batch.ops.len(), "a batch happens as a whole");
         io.stats_mut().batches += 1;
         io.stats_mut().clones += u64::from(is_sharing(batch));
         for step in &undo {
@@ -381,6 +388,7 @@ pub(crate) fn record_objects(
         return;
     }
     objects.record_changes(records);
+    assert!(objects.changes().is_empty(), "what is recorded waits for no other commit");
     assert!(
         records.len_bytes() <= commit.body_bytes_max(journal),
         "changes of objects fit in one unit"

@@ -24,7 +24,9 @@ impl Volumes {
     /// durable yet.
     pub(crate) fn space_blocks(&self, map: &Map) -> (u64, u64, u64) {
         let owned: u64 = self.objects.owned().map(|(range, _)| u64::from(range.count)).sum();
-        let owned = owned - self.objects.shares().extra_blocks();
+        let extra = self.objects.shares().extra_blocks();
+        assert!(extra <= owned, "blocks that are shared have an owner");
+        let owned = owned - extra;
         let in_use = owned + self.object_changes.retired_blocks() + self.sharing.lingering_blocks();
         let all = map.logical().len() as u64 - self.objects.out_of_use_blocks();
         (all, self.objects.free_blocks(), in_use)

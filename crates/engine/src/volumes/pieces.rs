@@ -70,6 +70,8 @@ impl Part {
 /// The blocks of an object that a request touches: the first, and behind the last.
 fn blocks(request: &Request) -> (u32, u32) {
     let end = (request.offset_bytes + request.length_bytes).div_ceil(BLOCK_BYTES);
+    assert!(request.length_bytes > 0, "a request for blocks touches some");
+    assert!(u32::try_from(end).is_ok(), "an object has fewer than 2^32 blocks");
     ((request.offset_bytes / BLOCK_BYTES) as u32, end as u32)
 }
 
@@ -137,13 +139,19 @@ impl Requests {
             }
             Op::Discard | Op::WriteZeroes | Op::Flush => {}
         }
-        self[of.parent].outstanding += 1;
+        let parent = &mut self[of.parent];
+        assert!(
+            parent.outstanding > 0 && !parent.is_answered,
+            "a request is held while its parts begin"
+        );
+        parent.outstanding += 1;
         let id = self.insert(part);
         self.take_blocks(id, io);
     }
 
     fn let_go(&mut self, id: TaskId, commit: &mut Commit, tiers: &Tiers, io: &mut DeviceIo) {
         let task = &mut self[id];
+        assert!(task.outstanding > 0, "a part ends once");
         task.outstanding -= 1;
         if task.outstanding > 0 {
             return;
@@ -179,6 +187,7 @@ impl Requests {
         io: &mut DeviceIo,
     ) {
         let parent = &mut self[id];
+        assert!(parent.request.op == part.request.op, "a part does what its request does");
         if parent.status.is_ok() {
             parent.status = part.status;
         }
@@ -206,6 +215,7 @@ impl Volumes {
         policy: &mut Policy,
         io: &DeviceIo,
     ) {
+        assert!(request.op == Op::Discard, "only a discard gives blocks up");
         let first = request.offset_bytes.div_ceil(BLOCK_BYTES) as u32;
         let end = ((request.offset_bytes + request.length_bytes) / BLOCK_BYTES) as u32;
         if first >= end
@@ -241,6 +251,7 @@ impl Volumes {
     ) {
         let request = parent.request;
         io.stats_mut().in_pieces += 1;
+        assert!(parent.outstanding == 0 && !parent.holds, "a request has parts, or is one itself");
         parent.outstanding = 1; // held while parts begin
         if request.op == Op::Read && io.config().contents {
             let length_bytes = u64::from(to - from) * BLOCK_BYTES;
@@ -391,6 +402,7 @@ fn part_of(request: &Request, piece: Piece) -> Request {
     let end = begin + u64::from(piece.count) * BLOCK_BYTES;
     let offset_bytes = request.offset_bytes.max(begin);
     let end = end.min(request.offset_bytes + request.length_bytes);
+    assert!(offset_bytes < end, "a request has some bytes of each of its pieces");
     Request { offset_bytes, length_bytes: end - offset_bytes, ..*request }
 }
 

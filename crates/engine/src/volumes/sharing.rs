@@ -175,6 +175,7 @@ impl Sharing {
         io: &DeviceIo,
     ) -> Option<Result<(), IoError>> {
         if self.frozen.is_empty() {
+            assert!(self.settling.is_none(), "writes are held back before a clone waits for them");
             let batch = object_changes.next_batch().expect("it is next");
             let mut frozen = Vec::new();
             for op in &batch.ops {
@@ -182,9 +183,11 @@ impl Sharing {
                     frozen.extend([(from, false), (op.object(), true)]);
                 }
             }
+            assert!(!frozen.is_empty(), "a clone has blocks of some object");
             self.frozen = frozen;
         }
-        if let Some((_, ended)) = self.settling {
+        if let Some((waiting, ended)) = self.settling {
+            assert!(waiting == id, "one clone is made at a time");
             return ended;
         }
         let is_in_the_way = |task: &Task| {
@@ -306,6 +309,7 @@ impl Volumes {
         io: &mut DeviceIo,
     ) {
         let new = self.objects.single(object, block, block + 1).expect("it was linked");
+        assert!(new != old, "blocks that are shared are not written to");
         let background = |object, op, range| Request {
             kind: RequestKind::Background,
             ..Request::new(RequestId(u64::MAX), object, op, range, io.now())
@@ -336,7 +340,9 @@ impl Volumes {
         let at = self.sharing.copy_ups.iter().position(|copy| copy.read == id || copy.write == id);
         let at = at.expect("asked before");
         let CopyUp { read, write } = self.sharing.copy_ups[at];
+        assert!(requests[write].holds, "who waits for a copy waits for its write");
         if id == write {
+            assert!(read == write, "a copy is read before it is written");
             self.sharing.copy_ups.swap_remove(at);
             let (_, woken) = requests.release(id);
             requests.wake(woken);
@@ -479,6 +485,7 @@ impl Volumes {
         if self.sharing.frozen.is_empty() {
             return;
         }
+        assert!(!self.sharing.is_settling(), "a clone is done after its FLUSH");
         self.sharing.frozen.clear();
         self.sharing.settling = None;
         self.run_held_back(store, requests, policy, io);
@@ -487,6 +494,7 @@ impl Volumes {
 
 /// Adds records to the last body, or as one more.
 fn add(bodies: &mut Vec<Vec<u8>>, records: Vec<u8>, max: usize) {
+    assert!(records.len() <= max, "what is added fits into one unit");
     match bodies.last_mut() {
         Some(last) if last.len() + records.len() <= max => last.extend(records),
         _ if records.is_empty() => {}
@@ -520,6 +528,7 @@ fn apart(
             whole.push((begin, end));
         }
     }
+    assert!(edges.len() <= 2, "a request has two ends");
     (edges, whole)
 }
 
