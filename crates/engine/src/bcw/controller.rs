@@ -267,7 +267,9 @@ impl Controller {
         if self.control == Control::Bare {
             return u64::MAX;
         }
-        self.model.mid_bytes().min(self.model.fast_bytes()) - 1
+        let stage_bytes = self.model.mid_bytes().min(self.model.fast_bytes());
+        assert!(stage_bytes > 0, "a stage takes some bytes");
+        stage_bytes - 1
     }
 
     /// A user's write was steered here.
@@ -491,6 +493,7 @@ impl Controller {
     }
 
     fn pad(&mut self, now: Instant, bytes: u64) -> Action {
+        assert!(bytes <= SLOW_PADDING_BYTES, "padding is no longer than its buffer");
         if !self.budgets.take_padding(now, bytes) {
             self.stats.budget_stops += 1;
             return self.rest();

@@ -311,9 +311,11 @@ fn near(value: u64, shipped: u64) -> u64 {
 /// Moves the anchors around `bytes` by `step.0 / step.1` of themselves, each by its share of the line
 /// there. Latencies stay above zero and rise with the size.
 fn spread(table: &mut [(u64, u64)], bytes: u64, step: (i64, i64)) {
+    assert!(!table.is_empty() && step.1 > 0, "a profile has at least one latency");
     let above = table.iter().position(|anchor| anchor.0 >= bytes).unwrap_or(table.len() - 1);
     let below = if table[above].0 > bytes { above.saturating_sub(1) } else { above };
     let (from, to) = (table[below].0, table[above].0);
+    assert!(from <= to, "the sizes of a table rise");
     let share = (bytes.clamp(from, to) - from) * 1024 / (to - from).max(1);
     for (index, weight) in [(below, 1024 - share), (above, share)] {
         let lower = index.checked_sub(1).map_or(1, |index| table[index].1);

@@ -59,6 +59,7 @@ impl StageBytes {
     /// Where it ends at the earliest, as a rule: users' writes go so far.
     #[inline]
     pub fn usable_bytes(&self) -> u64 {
+        debug_assert!(self.guard_bytes <= self.bytes, "a guard is a part of its stage");
         self.bytes - self.guard_bytes
     }
 
@@ -131,6 +132,10 @@ impl StageBytes {
         if self.count >= STAGES_MIN {
             self.settle();
         }
+        assert!(
+            self.bytes > 0 && self.guard_bytes <= self.bytes / 4,
+            "users' writes go into most of a stage"
+        );
     }
 
     fn settle(&mut self) {

@@ -105,6 +105,7 @@ impl Doubts {
         } else {
             self.slow_run = 0
         }
+        assert!(self.window.1 <= self.window.0, "writes of no class are some of all writes");
         let odd = self.window.1 >= WINDOW.1;
         if self.window.0 >= WINDOW.0 {
             self.window = (0, 0);

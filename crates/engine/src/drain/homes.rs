@@ -145,6 +145,14 @@ impl Evacuation {
         assert!(moves.active.is_none(), "one move at a time");
         let (device, offset_bytes) = objects.home_of(run.first, io);
         let length_bytes = u64::from(run.count) * BLOCK_BYTES;
+        let drain = self.current.as_deref().expect("homes are left by a drain");
+        assert!(device == drain.device, "the homes that are left lie on the drive that drains");
+        assert!(
+            objects.home_of(run.first + run.count - 1, io)
+                == (device, offset_bytes + length_bytes - BLOCK_BYTES),
+            "homes that are read at once lie behind each other"
+        );
+        assert!(objects.home_of(taken, io).0 != device, "homes go to another drive");
         let buffer = io.reserve(length_bytes);
         let part = |logical| Part::new(logical, NONE, 0);
         moves.active = Some(Move {
@@ -167,6 +175,8 @@ impl Evacuation {
     /// Blocks of a move that nobody has, and whose places homes take.
     fn taken_by_move(&self, moves: &Moves) -> BlockRange {
         let m = moves.active.as_ref().expect("asked while it moves");
+        assert!(m.kind == MoveKind::Rehome, "homes take the places of other blocks");
+        assert!(m.targets.len() == m.parts.len(), "each home takes the place of one block");
         BlockRange { first: m.targets[0], count: m.targets.len() as u32 }
     }
 
@@ -262,9 +272,14 @@ impl Evacuation {
         for block in blocks.first..blocks.first + blocks.count {
             assert!(!moves.is_homed(block), "what was written and not flushed stays where it is");
         }
+        let drain = self.current.as_deref_mut().expect("homes are left by a drain");
+        let lie_on = |objects: &Objects| objects.home_of(blocks.first, io).0;
+        assert!(lie_on(objects) == drain.device, "homes are left on the drive that drains");
         objects.swap_homes(blocks, taken);
+        assert!(lie_on(objects) != drain.device, "homes that were left lie on another drive");
         let batch = commit.composed() + 1;
-        self.current.as_deref_mut().expect("homes are left by a drain").left_with = batch;
+        assert!(batch >= drain.left_with, "what is left later is recorded later");
+        drain.left_with = batch;
         commit.note_pending(io.now());
     }
 
@@ -302,6 +317,7 @@ impl Evacuation {
         if !io.config().contents {
             return true;
         }
+        assert!(run.count > 0, "a run of homes has some");
         for page in page_of(run.first)..=page_of(run.first + run.count - 1) {
             if checksums.has_page(page) {
                 continue;

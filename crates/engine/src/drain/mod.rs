@@ -194,6 +194,7 @@ impl Evacuation {
     pub(crate) fn move_ended(&mut self, moved_blocks: u64, since: Instant, now: Instant) {
         let drain = self.current.as_deref_mut().filter(|drain| drain.owns_move);
         let Some(drain) = drain else { return };
+        assert!(since <= now, "a move ends after it has begun");
         drain.owns_move = false;
         drain.moved_blocks += moved_blocks;
         drain.rests_until = now + now.since(since);
@@ -330,6 +331,10 @@ impl Evacuation {
         // a round under way says that it drains: another one follows
         drain.stage = Stage::Voiding { begun: false };
         let device = drain.device;
+        assert!(
+            io[device].standing == Standing::Drains,
+            "a drive drains until it serves again, or is gone"
+        );
         self.set_standing(device, Standing::Serves, map, objects, tiers, io);
         Ok(())
     }

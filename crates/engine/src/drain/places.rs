@@ -40,6 +40,7 @@ impl Evacuation {
         }
         let places = io.home_places(device);
         let (free, room) = objects.room_without(places, &io.open_places(device));
+        assert!(free <= u64::from(places.count), "a place has the home of one block");
         let wanted = u64::from(places.count) - free;
         if wanted > room {
             let (room, wanted) = (room * BLOCK_BYTES, wanted * BLOCK_BYTES);
@@ -76,6 +77,7 @@ impl Evacuation {
         objects: &mut Objects,
         io: &DeviceIo,
     ) -> Option<BlockRange> {
+        assert!(wanted > 0, "places are taken for some homes");
         for _ in 0..LOOK_RUNS_MAX {
             let Some(next) = objects.reserved_next() else {
                 let open = io.open_places(device);
@@ -91,6 +93,8 @@ impl Evacuation {
             let (place, places) = (objects.homes().of(next.first), io.home_places(on));
             let behind = places.first + places.count - place;
             let taken = BlockRange { count: next.count.min(behind).min(wanted), ..next };
+            assert!(on != device, "what takes new homes is not the drive that drains");
+            assert!(taken.count > 0, "what is reserved lies on its drive");
             objects.take_reserved(taken);
             return Some(taken);
         }

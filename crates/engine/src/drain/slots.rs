@@ -21,7 +21,7 @@ use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::migration::copies::Copies;
-use crate::migration::moves::{Moves, Part};
+use crate::migration::moves::{Moves, Part, Stage};
 use crate::mutant::Mutant;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
 use crate::policy::Policy;
@@ -56,6 +56,7 @@ impl Evacuation {
     fn find_on_ssd(&mut self, device: DeviceId, moves: &Moves, map: &Map, io: &DeviceIo) -> Found {
         let ssd = io.ssds().iter().position(|&id| id == device).expect("an SSD");
         let region = map.slots().regions()[ssd];
+        assert!(region.device == device, "the slots of SSDs are numbered as these are");
         let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
         let drain = self.current.as_deref().expect("asked by the caller");
         let mut found = Found::default();
@@ -232,7 +233,9 @@ impl Evacuation {
         io: &mut DeviceIo,
     ) {
         let mut m = moves.active.take().expect("asked by the caller");
-        m.stage = crate::migration::moves::Stage::Writing;
+        assert!(m.kind == MoveKind::Drain && m.outstanding == 0, "a drain has read what it moves");
+        assert!(m.stage == Stage::Waiting, "what is moved is written once");
+        m.stage = Stage::Writing;
         m.targets = vec![NONE; m.parts.len()];
         let mut at = 0;
         while at < m.parts.len() {
@@ -243,6 +246,11 @@ impl Evacuation {
             }
             let Some(run) = map.allocate_ssd(sound as u32) else { break };
             let region = *map.slots().region(run.slot);
+            let drains = self.current.as_deref().filter(|drain| drain.moves());
+            assert!(
+                drains.is_none_or(|drain| drain.device != region.device),
+                "nothing new goes to a drive that drains"
+            );
             for i in 0..run.count {
                 m.targets[at + i as usize] = run.slot + i;
             }
@@ -282,6 +290,10 @@ impl Evacuation {
         io: &mut DeviceIo,
     ) {
         let m = moves.active.as_ref().expect("asked by the caller");
+        assert!(
+            m.kind == MoveKind::Drain && m.stage == Stage::Waiting && m.failed,
+            "what a drain could not read is not written"
+        );
         let slots: Vec<Slot> =
             m.parts.iter().map(|part| part.slot).filter(|&slot| slot != NONE).collect();
         if slots.len() == 1 {
@@ -338,6 +350,7 @@ impl Migration {
             parts.range().map(|i| (m.parts[i].clone(), m.targets[i])).collect();
         let outstanding = m.outstanding;
         for (i, (part, to)) in moved.into_iter().enumerate() {
+            assert!(to != NONE, "what was written has a slot");
             let is_same = checksums.get(i).is_none_or(|found| *found == part.checksum)
                 && part.copied.as_ref().is_some_and(|copied| store.map.is_latest(copied));
             let unchanged = is_same && status.is_ok();
@@ -371,11 +384,13 @@ impl Migration {
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
+        assert!(self.moves.is_idle(), "one move at a time");
         let (now, quiet) = (io.now(), io.is_quiet());
         let Some(drain) = self.evacuation.current.as_deref_mut().filter(|drain| drain.moves())
         else {
             return false;
         };
+        assert!(!drain.owns_move, "a drain knows that its last move has ended");
         let rests = now < drain.rests_until && !quiet;
         if drain.awaits_page.is_some_and(|page| store.checksums.has_page(page)) {
             drain.looks_at = now;
@@ -395,6 +410,7 @@ impl Migration {
         } else {
             self.begin_evacuating(device, store, volumes, requests, io)
         };
+        assert!(begins != self.moves.is_idle(), "a move that has begun is under way");
         let drain = self.evacuation.current.as_deref_mut().expect("asked above");
         drain.owns_move = begins;
         if !begins {

@@ -131,14 +131,31 @@ impl Evacuation {
         }
     }
 
+    /// The drain goes on. Where it begins, is cancelled, or becomes a removal, others say so.
     fn set_drain_stage(&mut self, stage: Stage) {
-        self.current.as_deref_mut().expect("asked while there is one").stage = stage;
+        let drain = self.current.as_deref_mut().expect("asked while there is one");
+        let follows = match (drain.stage, stage) {
+            (Stage::Announcing { begun }, Stage::Announcing { begun: then }) => !begun && then,
+            (Stage::Announcing { begun }, Stage::Moving) => begun,
+            (Stage::Voiding { begun }, Stage::Voiding { begun: then }) => !begun && then,
+            (Stage::Removing(before), Stage::Removing(after)) => {
+                matches!((before, after), (Step::Quiet, Step::Others) | (Step::Others, Step::Own))
+            }
+            _ => false,
+        };
+        assert!(follows, "a drain goes on step by step");
+        drain.stage = stage;
     }
 
     pub(crate) fn begin_removal(&mut self, io: &mut DeviceIo) {
         let drain = self.current.as_deref_mut().expect("asked by the caller");
+        assert!(
+            drain.moves() && drain.drained.is_some(),
+            "a drive is removed when nothing lies on it"
+        );
         drain.stage = Stage::Removing(Step::Quiet);
         let d = &mut io[drain.device];
+        assert!(d.standing == Standing::Drains, "a drive drains before it is gone");
         d.standing = Standing::Gone(Numbered::of(&d.layout));
         // it is no metadata home from now on: what is under way with it ends
     }
@@ -186,6 +203,7 @@ impl Evacuation {
         tiers: &mut Tiers,
         io: &mut DeviceIo,
     ) {
+        assert!(!io[device].is_gone(), "a drive that is gone stays so");
         io[device].standing = standing;
         if let Some(ssd) = io.ssds().iter().position(|&id| id == device) {
             map.close_ssd(ssd, standing != Standing::Serves);
@@ -219,6 +237,8 @@ impl Evacuation {
         if d.queue.in_flight() > 0 || d.has_waiting() {
             return;
         }
+        assert!(d.is_gone(), "the pool does not count on a drive that leaves");
+        assert!(d.tail.items.is_empty() && d.flushing.is_none(), "nothing of its log is volatile");
         (d.dirty, d.service) = (false, Service::Out(IoError::Dead(device)));
         self.set_drain_stage(Stage::Removing(Step::Others));
         metadata.ask_for_superblocks(false, io);

@@ -41,6 +41,7 @@ pub struct Log {
 impl Log {
     /// An empty log.
     pub fn new(region: SlotRegion, segment_slots: u32) -> Self {
+        assert!(region.is_log && segment_slots > 0, "a log lies in slots of a log, in segments");
         let count = (region.count / segment_slots) as usize;
         assert!(count >= 2, "a log has at least two segments");
         let mut segments = vec![Segment { state: SegmentState::Free, live: 0 }; count];
@@ -66,8 +67,9 @@ impl Log {
         log.segments[0].state = SegmentState::Free;
         for &slot in live {
             let segment = log.segment_of(slot);
-            log.segments[segment].live += 1;
-            log.segments[segment].state = SegmentState::Sealed;
+            let found = &mut log.segments[segment];
+            (found.live, found.state) = (found.live + 1, SegmentState::Sealed);
+            assert!(found.live <= segment_slots, "no more slots live in a segment than it has");
         }
         log.free = (0..log.segments.len())
             .filter(|&s| log.segments[s].state == SegmentState::Free)
@@ -88,6 +90,7 @@ impl Log {
     }
 
     fn segment_of(&self, slot: Slot) -> usize {
+        assert!(self.region.contains(slot), "a log knows its own slots");
         ((slot - self.region.first) / self.segment_slots) as usize
     }
 
@@ -114,6 +117,7 @@ impl Log {
     }
 
     fn count_used(&mut self) {
+        assert!(self.free.len() <= self.segments.len(), "a segment is free once");
         let used = self.segments.len() - self.free.len();
         self.used_percent = (used * 100 / self.segments.len()) as u64;
     }
@@ -127,14 +131,22 @@ impl Log {
             self.seal();
             self.open = next;
             self.next_in_open = 0;
-            self.segments[next].state = SegmentState::Open;
+            let opened = &mut self.segments[next];
+            assert!(
+                opened.state == SegmentState::Free && opened.live == 0,
+                "a segment is written over when nothing in it lives"
+            );
+            opened.state = SegmentState::Open;
             self.count_used();
         }
         let count = count.min(self.segment_slots - self.next_in_open);
         let slot = self.region.first + self.open as u32 * self.segment_slots + self.next_in_open;
         self.next_in_open += count;
+        assert!(self.next_in_open <= self.segment_slots, "what is appended lies in one segment");
         if live {
-            self.segments[self.open].live += count;
+            let open = &mut self.segments[self.open];
+            open.live += count;
+            assert!(open.live <= self.next_in_open, "only slots that were appended live");
         }
         Some(Run { slot, count })
     }
@@ -205,6 +217,7 @@ impl Log {
 
     /// The slots of a segment.
     pub fn segment_run(&self, segment: usize) -> Run {
+        assert!(segment < self.segments.len(), "a log has this segment");
         Run {
             slot: self.region.first + segment as u32 * self.segment_slots,
             count: self.segment_slots,

@@ -90,6 +90,7 @@ impl ReadBack {
 
     /// The drive has acknowledged these slots. False: they are not kept, and no reference is held.
     pub fn add(&mut self, run: Run, payload: PayloadId, offset_bytes: u64, in_tail: bool) -> bool {
+        assert!(run.count > 0, "what is kept has a slot");
         self.forget(run);
         let bytes = u64::from(run.count) * BLOCK_BYTES;
         let is_cached = bytes <= self.cached_bytes_max / SHARE_MAX;
@@ -131,7 +132,9 @@ impl ReadBack {
                 continue;
             }
             held.cached = None;
-            self.cached_bytes -= u64::from(held.count) * BLOCK_BYTES;
+            let bytes = u64::from(held.count) * BLOCK_BYTES;
+            assert!(self.cached_bytes >= bytes, "what the cache keeps is counted");
+            self.cached_bytes -= bytes;
             if !held.in_tail {
                 let held = self.held.remove(&slot).expect("asked above");
                 self.dropped.push(held.payload);
@@ -165,8 +168,14 @@ impl ReadBack {
                 return;
             };
             let held = self.held.remove(&first).expect("found above");
+            assert!(
+                held.in_tail || held.cached.is_some(),
+                "what is in RAM has somebody to keep it"
+            );
             if held.cached.is_some() {
-                self.cached_bytes -= u64::from(held.count) * BLOCK_BYTES;
+                let bytes = u64::from(held.count) * BLOCK_BYTES;
+                assert!(self.cached_bytes >= bytes, "what the cache keeps is counted");
+                self.cached_bytes -= bytes;
             }
             self.dropped.push(held.payload);
         }

@@ -62,6 +62,11 @@ impl Copies {
         self.hurries |= self.are_awaited();
     }
 
+    /// Is no block under way to an SSD because it is wanted there?
+    pub(crate) fn restores_nothing(&self) -> bool {
+        self.restoring.is_none()
+    }
+
     /// Shall a commit begin at once?
     pub(crate) fn hurry(&self) -> bool {
         self.hurries
@@ -96,10 +101,12 @@ impl Copies {
             }
             self.wanted.insert(block);
         }
+        assert!(self.wanted.len() <= WANTED_MAX, "what is wanted is bounded");
     }
 
     /// Its user is answered when both places have it.
     pub(crate) fn await_both(&mut self, id: TaskId) {
+        debug_assert!(!self.awaited.contains(&id), "a write waits once for its two places");
         self.awaited.push(id);
         (self.looks, self.hurries) = (true, true);
     }
@@ -175,6 +182,8 @@ impl Copies {
         evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) -> bool {
+        assert!(moves.is_idle(), "copies are made while no other move is under way");
+        assert!(commit.durable() >= self.not_before, "copies wait for the batch that they need");
         let blocks_max = (io.config().writeback_run_bytes / tandem_block::BLOCK_BYTES) as usize;
         let mut home = Vec::new();
         let mut elsewhere = Vec::new();
@@ -227,6 +236,7 @@ impl Migration {
                 if !self.moves.start_merge(block, &mut store.map, requests, io) {
                     return false; // a user's request holds it: the next turn asks again
                 }
+                assert!(self.copies.restoring.is_none(), "one block at a time comes to an SSD");
                 self.copies.restoring = Some(block);
                 self.copies.detoured.remove(&block);
                 return true;

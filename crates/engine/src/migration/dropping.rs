@@ -55,7 +55,14 @@ impl Moves {
         for ssd in 0..io.ssds().len() {
             let allocator = &map.allocators()[ssd];
             let (start, count) = (allocator.cursor(), allocator.slot_count());
-            let first = map.slots().regions()[ssd].first;
+            let region = map.slots().regions()[ssd];
+            assert!(region.device == io.ssds()[ssd], "the slots of SSDs are numbered as these are");
+            assert!(region.count == count, "an allocator has the slots of its SSD");
+            assert!(
+                count == 0 || region.contains(start),
+                "the next write goes to a slot of the SSD"
+            );
+            let first = region.first;
             let mut offset = ((u64::from(start - first) + begins) % u64::from(count.max(1))) as u32;
             slots_max = slots_max.max(u64::from(count));
             for _ in 0..count.min(looks_max) {
@@ -91,6 +98,7 @@ impl Moves {
         }
         // the next turn goes on behind these; once it has seen all, nothing is there to be dropped
         let looked = begins + u64::from(looks_max);
+        assert!(looked > begins, "each step of a search comes further");
         if looked < slots_max {
             self.dropping.looked = looked;
             return;

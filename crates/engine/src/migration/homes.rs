@@ -30,6 +30,7 @@ impl Moves {
             let device = io.hdds()[index];
             let durable = self.homes_durable_mark(device);
             let d = &mut io[device];
+            assert!(d.home_writes >= durable, "only homes that were written are durable");
             if d.home_writes > durable && d.flushing.is_none() && !d.is_faulted() {
                 d.flush_wanted = true;
             }
@@ -71,9 +72,30 @@ impl Moves {
         }
     }
 
+    /// The home of this part was written, as the home write of this number.
+    fn note_homed(&mut self, number: u64, part: Part, map: &Map) {
+        assert!(part.copied.is_some(), "what is on its way home is watched");
+        self.homed_ssd += u64::from(!map.slots().is_log(part.slot));
+        let is_new = self.homed_blocks.insert(part.logical);
+        assert!(is_new, "one home of a block at a time waits for a flush");
+        self.homed.push_back((number, part));
+    }
+
     fn forget_homed(&mut self, part: &Part, map: &Map) {
-        self.homed_ssd -= u64::from(!map.slots().is_log(part.slot));
-        self.homed_blocks.remove(&part.logical);
+        let from_ssd = u64::from(!map.slots().is_log(part.slot));
+        assert!(self.homed_ssd >= from_ssd, "a home from an SSD is counted until it is forgotten");
+        self.homed_ssd -= from_ssd;
+        let was_known = self.homed_blocks.remove(&part.logical);
+        assert!(was_known, "a home that waits for a flush is forgotten once");
+    }
+
+    /// Do the counts of homes that wait for a flush say the same?
+    fn assert_homed(&self) {
+        assert!(
+            self.homed.len() == self.homed_blocks.len(),
+            "each home that waits is of one block"
+        );
+        assert!(self.homed_ssd <= self.homed.len() as u64, "homes from SSDs are some of them");
     }
 
     /// Was its home written, and not flushed yet?
@@ -98,6 +120,7 @@ impl Moves {
                 self.homed.push_back((number, part));
             }
         }
+        self.assert_homed();
         evacuation.lose_rehomed(device, objects);
     }
 
@@ -162,9 +185,21 @@ impl Moves {
         io: &mut DeviceIo,
     ) {
         let mut m = self.active.take().expect("asked by the caller");
+        assert!(
+            matches!(m.kind, MoveKind::WriteBack | MoveKind::LogGc),
+            "homes are written by moves from an SSD or a log"
+        );
+        assert!(
+            m.stage == Stage::Waiting && m.outstanding == 0 && !m.failed,
+            "homes are written when all their sources have been read"
+        );
         m.stage = Stage::Writing;
         let mut order: Vec<usize> = (0..m.parts.len()).collect();
         order.sort_unstable_by_key(|&i| m.parts[i].logical);
+        debug_assert!(
+            order.windows(2).all(|two| m.parts[two[0]].logical < m.parts[two[1]].logical),
+            "a move has each block once"
+        );
         let mut at = 0;
         while at < order.len() {
             let part = &m.parts[order[at]];
@@ -254,6 +289,7 @@ impl Migration {
             store.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }
         self.moves.homed = later;
+        self.moves.assert_homed();
         self.evacuation.rehomed_durable(
             device,
             mark,
@@ -279,6 +315,9 @@ impl Migration {
     ) {
         let Ended { device, status, checksums, .. } = ended;
         let m = self.moves.active.as_mut().expect("a move was writing");
+        assert!(m.stage == Stage::Writing, "a write of a move ends while it writes");
+        assert!(m.outstanding > 0, "a move waits for each of its writes");
+        assert!(written.range().end <= m.parts.len(), "a move writes its own parts");
         m.outstanding -= 1;
         m.failed |= status.is_err();
         if m.kind.is_of_one_block() {
@@ -295,6 +334,10 @@ impl Migration {
             _ => {}
         }
         let mut parts = m.parts[written.range()].to_vec();
+        assert!(
+            volumes.objects.home_of(parts[0].logical, io).0 == device,
+            "a home stays where it is while it is written"
+        );
         let d = &mut io[device];
         if let Err(error) = status {
             store.metadata.fault(device, error, io);
@@ -310,10 +353,9 @@ impl Migration {
                     part.copied = moving.copied.take();
                 }
                 for part in parts {
-                    self.moves.homed_ssd += u64::from(!store.map.slots().is_log(part.slot));
-                    self.moves.homed_blocks.insert(part.logical);
-                    self.moves.homed.push_back((number, part));
+                    self.moves.note_homed(number, part, &store.map);
                 }
+                self.moves.assert_homed();
             }
         }
         if io.breaks(Mutant::VolatileHome) && status.is_ok() {

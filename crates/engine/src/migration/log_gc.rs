@@ -46,6 +46,7 @@ impl Moves {
         for id in io.drives().ids() {
             if let Some(log) = &io[id].log {
                 let region = *log.region();
+                assert!(region.is_log && region.device == id, "a log lies in slots of its drive");
                 let live: Vec<Slot> = (region.first..region.first + region.count)
                     .filter(|&slot| map.slots().owner(slot) != NONE)
                     .collect();
@@ -63,6 +64,8 @@ impl Moves {
         objects: &Objects,
         io: &DeviceIo,
     ) -> Vec<Part> {
+        assert!(map.slots().is_log(run.slot) && run.count > 0, "a segment lies in a log");
+        assert!(blocks_max > 0, "a move has room for a block");
         let mut parts = Vec::new();
         for slot in run.slot..run.slot + run.count {
             let owner = map.slots().owner(slot);
@@ -111,6 +114,11 @@ impl Moves {
         commit: &mut Commit,
         io: &mut DeviceIo,
     ) {
+        assert!(self.active.is_none(), "a segment is unlocked while nothing moves");
+        assert!(
+            map.slots().region(run.slot).device == device && map.slots().is_log(run.slot),
+            "a segment lies in the log of its drive"
+        );
         let mut fragmented = None;
         let mut volatile = false;
         let mut unrecorded = false;
@@ -200,6 +208,7 @@ impl Migration {
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
+        assert!(self.moves.is_idle(), "a log is cleaned while nothing else moves");
         self.moves.barren.resize(io.drives().len(), None);
         let drives = io.hdds().iter().filter_map(|&id| {
             let d = &io[id];

@@ -53,12 +53,17 @@ impl Moves {
         io: &DeviceIo,
     ) -> bool {
         assert!(self.active.is_none(), "one move at a time");
+        assert!(kind.is_of_one_block(), "a move to an SSD is of one block");
         // a write under way would make it vain; but one that waits for room may wait for this
         if requests.is_held(block, block + 1) && !(io.waits_for_space() && io.ssds().is_empty()) {
             return false;
         }
         let entry = map.entry(block);
         let slot = if entry.ssd != NONE { entry.ssd } else { entry.log };
+        assert!(
+            kind == MoveKind::Merge || (entry.log != NONE && entry.ssd == NONE),
+            "what is promoted lies in a log alone"
+        );
         let copied = Some(map.watch(block));
         let part = Part { copied, ..Part::new(block, slot, 0) };
         let request = Request {
@@ -138,6 +143,11 @@ impl Migration {
     ) {
         let task = requests.remove(id);
         let m = self.moves.active.as_mut().expect("a merge was reading");
+        assert!(
+            m.kind.is_of_one_block() && m.stage == Stage::Reading,
+            "a read of one block ends while its move reads"
+        );
+        assert!(task.first == m.parts[0].logical, "the block that was read is the one that moves");
         m.buffer = payload;
         m.stage = Stage::Writing;
         m.failed = task.status.is_err();
@@ -161,6 +171,8 @@ impl Migration {
             return;
         };
         let m = self.moves.active.as_mut().expect("asked above");
+        assert!(run.count == 1, "one block goes to one slot");
+        assert!(m.target.slot == NONE && m.outstanding == 0, "a block is written once");
         m.target = run;
         m.outstanding = 1;
         let (parts, kind) = (Parts { first: 0, count: 1 }, m.kind);
@@ -186,6 +198,10 @@ impl Migration {
     ) {
         let m = self.moves.active.as_ref().expect("a merge was writing");
         let (block, target) = (m.parts[0].logical, m.target);
+        assert!(
+            m.kind.is_of_one_block() && target.slot != NONE,
+            "one block was written to its slot"
+        );
         let copied = m.parts[0].copied.as_ref().expect("a block that is merged is watched");
         let unchanged = store.map.is_latest(copied) || io.breaks(Mutant::MoveWithoutCompare);
         let is_promotion = m.kind == MoveKind::Promotion;

@@ -179,6 +179,8 @@ impl Moves {
     /// nothing before another batch is durable.
     fn note_barren(&mut self, looked: u32, map: &Map, commit: &Commit) {
         let durable = commit.durable();
+        assert!(self.barren_as_of <= durable, "what is durable stays so");
+        assert!(looked <= LOOK_BLOCKS_MAX, "one step looks at no more than its bound");
         if self.barren_as_of != durable {
             (self.barren_as_of, self.barren_looked) = (durable, 0);
         }
@@ -228,7 +230,12 @@ impl Moves {
     ) {
         assert!(self.active.is_none(), "one move at a time");
         assert!(!parts.is_empty(), "a move of nothing");
+        assert!(
+            !kind.is_of_one_block() && kind != MoveKind::Rehome,
+            "blocks that are read in another way have moves of their own"
+        );
         for part in &mut parts {
+            assert!(part.copied.is_none(), "a part is watched once");
             part.copied = Some(map.watch(part.logical));
         }
         let length_bytes = parts.len() as u64 * BLOCK_BYTES;
@@ -254,6 +261,10 @@ impl Moves {
             );
             let slot = m.parts[at].slot;
             let region = *map.slots().region(slot);
+            assert!(
+                region.contains(slot + (count as Slot - 1)),
+                "one read stays within the slots of its drive"
+            );
             let op = IoOp::Read {
                 offset_bytes: region.address(slot),
                 length_bytes: count as u64 * BLOCK_BYTES,
@@ -291,6 +302,12 @@ impl Moves {
         io: &mut DeviceIo,
     ) -> bool {
         let (device, address) = objects.home_of(first, io);
+        assert!(
+            count == 1
+                || objects.home_of(first + (count as Logical - 1), io)
+                    == (device, address + (count - 1) * BLOCK_BYTES),
+            "homes that are asked about as one lie behind each other"
+        );
         let pins = io[device].queue.pins_mut();
         pins.await_free(address / BLOCK_BYTES, count)
     }
@@ -339,6 +356,7 @@ impl Moves {
     ) {
         let m = self.active.take().expect("asked by the caller");
         assert!(m.outstanding == 0, "a move ends when none of its commands is under way");
+        assert!(m.stage != Stage::Reading, "a move ends when its sources have been read");
         // a drain looks at each block that fails by itself, and keeps a pace of its own
         let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
         self.failures = if rests { self.failures + 1 } else { 0 };
@@ -398,6 +416,7 @@ impl Moves {
         let total = map.logical().len() as Logical;
         let mut parts = Vec::with_capacity(blocks_max);
         let mut from = self.cursor;
+        assert!(from <= total, "the search begins at a block of the map");
         let mut wrapped = false;
         let mut looked = 0u32;
         while parts.len() < blocks_max && looked < LOOK_BLOCKS_MAX {

@@ -109,6 +109,7 @@ impl ReadBack {
         map: &Map,
         requests: &mut Requests,
     ) {
+        assert!(map.slots().is_log(run.slot), "only what lies in a log is kept for reads");
         let device = map.slots().region(run.slot).device;
         let tail = io[device].tail.items.back();
         let in_tail = tail.is_some_and(|item| item.run == run);
@@ -130,6 +131,7 @@ impl ReadBack {
         map: &Map,
         requests: &Requests,
     ) -> u32 {
+        assert!(block < end, "a read is of a block at least");
         if self.is_empty() {
             return 0;
         }
@@ -252,6 +254,10 @@ impl Promotions {
         {
             return;
         }
+        assert!(
+            part.slot != NONE && map.slots().is_log(part.slot),
+            "what a log has served lies in slots of a log"
+        );
         io.stats_mut().read_back.from_drive.count(u64::from(part.count) * BLOCK_BYTES);
         let after = io.config().promote_after_reads;
         if after == 0 || io.ssds().is_empty() || io.is_fixed() {
@@ -306,6 +312,7 @@ impl Promotions {
                 continue; // another version is elsewhere
             }
             if moves.start_move_to_ssd(MoveKind::Promotion, block, map, requests, io) {
+                assert!(self.left_bytes >= BLOCK_BYTES, "promotions keep to their rate");
                 self.left_bytes -= BLOCK_BYTES;
                 return true;
             }

@@ -82,8 +82,16 @@ impl TailCopies {
         if !io[device].is_volatile() {
             return;
         }
+        assert!(
+            map.slots().is_log(run.slot) && map.slots().region(run.slot).device == device,
+            "a tail has what lies in the log of its drive"
+        );
         let tail = &mut io[device].tail;
         let write = tail.writes;
+        assert!(
+            tail.items.back().is_none_or(|last| last.write < write),
+            "the writes of a tail are numbered in their order"
+        );
         tail.writes += 1;
         for slot in run.slot..run.slot + run.count {
             map.note_log_volatile(slot, write);
@@ -99,6 +107,7 @@ impl TailCopies {
         let tail = &mut io[device].tail;
         tail.bytes += bytes;
         tail.exposed_bytes += if item.copied { 0 } else { bytes };
+        assert!(tail.exposed_bytes <= tail.bytes, "what is exposed of a tail is a part of it");
         tail.items.push_back(item);
         let at_risk = io.bytes_at_risk();
         io.stats_mut().bytes_at_risk_max = io.stats().bytes_at_risk_max.max(at_risk);
@@ -128,8 +137,10 @@ impl TailCopies {
                 return; // no SSD space just now
             }
             let tail = &mut io[device].tail;
+            let bytes = u64::from(item.run.count) * BLOCK_BYTES;
+            assert!(tail.exposed_bytes >= bytes, "what has no copy yet is exposed");
             tail.items[index].copied = true;
-            tail.exposed_bytes -= u64::from(item.run.count) * BLOCK_BYTES;
+            tail.exposed_bytes -= bytes;
             in_flight += usize::from(alive);
         }
     }
@@ -143,6 +154,7 @@ impl TailCopies {
         map: &mut Map,
         requests: &mut Requests,
     ) -> bool {
+        assert!(!item.copied && item.run.count > 0, "what has no copy yet is copied");
         if map.ssd_free() < u64::from(item.run.count) {
             return false;
         }
@@ -258,6 +270,7 @@ impl TailCopies {
         if let Some(item) = tail.items.iter_mut().find(known) {
             item.copied = false;
             tail.exposed_bytes += u64::from(item.run.count) * BLOCK_BYTES;
+            assert!(tail.exposed_bytes <= tail.bytes, "what is exposed of a tail is a part of it");
         }
     }
 }
@@ -267,6 +280,7 @@ impl Requests {
     fn journaled(&mut self, id: TaskId, copied: bool) {
         let task = &mut self[id];
         task.exposed |= !copied;
+        assert!(task.outstanding > 0, "a write waits for each of its copies");
         task.outstanding -= 1;
         if task.outstanding == 0 {
             self.lead_to(Next::Written(id));
@@ -289,6 +303,8 @@ impl Tiers {
         }
         let now = io.now();
         let d = &mut io[device];
+        assert!(!d.is_ssd(), "the SSDs are flushed by commits");
+        assert!(d.flushing.is_none(), "one flush of a hard drive at a time");
         d.flush_wanted = false;
         d.dirty = false;
         d.flushing = Some(HddFlush { items: d.tail.items.len(), home_mark: d.home_writes });
@@ -427,15 +443,21 @@ impl Migration {
         store.probed(device, status, volumes, policy, io);
         store.metadata_replica.flush_ended(device, io);
         let d = &mut io[device];
+        assert!(flush.items <= d.tail.items.len(), "a tail only grows while its drive is flushed");
         d.tail.copy_failed = false;
         let mut durable = Vec::with_capacity(flush.items);
         for _ in 0..flush.items {
             let item = d.tail.items.pop_front().expect("the tail only grows at its end");
             let bytes = u64::from(item.run.count) * BLOCK_BYTES;
+            let exposed_bytes = if item.copied { 0 } else { bytes };
+            assert!(d.tail.bytes >= bytes, "a tail counts each of its writes");
+            assert!(d.tail.exposed_bytes >= exposed_bytes, "what has no copy is exposed");
             d.tail.bytes -= bytes;
-            d.tail.exposed_bytes -= if item.copied { 0 } else { bytes };
+            d.tail.exposed_bytes -= exposed_bytes;
             durable.push(item);
         }
+        assert!(!d.tail.items.is_empty() || d.tail.bytes == 0, "an empty tail has no bytes");
+        assert!(d.tail.exposed_bytes <= d.tail.bytes, "what is exposed of a tail is a part of it");
         for item in durable {
             settle_item(&item, &mut store.map, &mut self.read_back, io);
         }

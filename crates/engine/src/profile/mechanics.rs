@@ -95,6 +95,7 @@ fn near_places(capacity: u64) -> Vec<u64> {
 
 /// To and fro over `distance`.
 fn pairs(distance: u64, capacity: u64) -> Vec<u64> {
+    assert!(distance <= capacity, "a seek stays on the drive");
     let room = (capacity - distance) / STEP_BYTES;
     let place = |index: u64| index / 2 % room.max(1) * STEP_BYTES + index % 2 * distance;
     (0..=READS).map(|index| place(index) / 4096 * 4096).collect()

@@ -90,6 +90,7 @@ impl<'a> Session<'a> {
 
     /// Bytes that may still be written.
     pub fn left_bytes(&self) -> u64 {
+        assert!(self.written_bytes <= self.budget_bytes, "no more is written than is allowed");
         self.budget_bytes - self.written_bytes
     }
 
@@ -151,7 +152,9 @@ impl<'a> Session<'a> {
             return Err(MeasureError::Budget { budget_bytes, what: self.what });
         }
         self.written_bytes += writes;
-        Ok(self.probe.keep(depth, ops)?)
+        let latencies = self.probe.keep(depth, ops)?;
+        assert!(latencies.len() == ops.len(), "each command has its latency");
+        Ok(latencies)
     }
 
     /// One command alone; its latency in ns.

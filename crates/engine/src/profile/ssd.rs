@@ -129,6 +129,7 @@ pub fn writes(session: &mut Session<'_>, costs: &mut SsdCosts) -> Result<(), Mea
         Some(rate(CHUNK_BYTES, median(&chunks[..knee.unwrap_or(chunks.len())])));
     // the buffer took the first of them at the old rate
     let beyond = knee.map_or(0, |knee| knee + 4);
+    assert!(beyond <= chunks.len(), "a knee is found when chunks behind it were written");
     let ns: u64 = chunks[beyond..].iter().sum();
     costs.sustained_bytes_per_s = Some(rate(CHUNK_BYTES * (chunks.len() - beyond) as u64, ns));
     session.begin("long writes by queue depth");

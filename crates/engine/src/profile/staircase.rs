@@ -133,6 +133,10 @@ pub struct Staircase {
 /// The steps of streams of one size; `None` if a stage is missing.
 pub fn fit(streams: &[Stream]) -> Option<Steps> {
     let write_bytes = streams.first()?.write_bytes;
+    assert!(
+        streams.iter().all(|stream| stream.write_bytes == write_bytes),
+        "steps are of one size of write"
+    );
     let (mut fast, mut mid, mut slow) = (Vec::new(), Vec::new(), Vec::new());
     let (mut fast_counts, mut mid_counts) = (Vec::new(), Vec::new());
     let spikes_ns: Vec<u64> = streams.iter().flat_map(spikes_of).collect();
@@ -192,6 +196,7 @@ fn spikes_of(stream: &Stream) -> Vec<u64> {
 }
 
 fn mean_bytes(counts: &[u64], write_bytes: u64) -> u64 {
+    assert!(!counts.is_empty(), "a mean is of some stages");
     let halves: u64 = counts.iter().map(|count| 2 * count + 1).sum();
     write_bytes * halves / (2 * counts.len() as u64)
 }

@@ -155,6 +155,7 @@ pub fn row(
     depth: u32,
 ) -> Result<Throughput, MeasureError> {
     session.begin(what(kind));
+    assert!(size_bytes > 0, "a request has some bytes");
     let range = match plan.range_bytes {
         0 => session.capacity_bytes(),
         bytes => bytes.min(session.capacity_bytes()),

@@ -63,10 +63,13 @@ impl Plan {
 
     /// The region that comes after so much was copied, of so many bytes at most.
     fn region(&self, copied_bytes: u64, bytes_max: u64) -> (u64, u64) {
+        assert!(bytes_max > 0, "a region has some bytes");
         let mut before = copied_bytes;
         for (first, end) in self.spans {
             if before < end - first {
-                return (first + before, (first + before + bytes_max).min(end));
+                let region = (first + before, (first + before + bytes_max).min(end));
+                assert!(!self.is_superblock(region), "a drive's superblocks are its own");
+                return region;
             }
             before -= end - first;
         }
@@ -125,6 +128,7 @@ impl Replacement {
     ) {
         let h = self.current.as_deref_mut().expect("its command ended");
         let claim = h.claim.expect("a region is read");
+        assert!(claim.is_sent, "a region is read when nothing is written there");
         if h.stage != Stage::Copying {
             self.release_copy_buffer(io);
             return;
@@ -172,6 +176,7 @@ impl Replacement {
         io: &mut DeviceIo,
     ) {
         let claim = self.release_copy_buffer(io).expect("a region is written");
+        assert!(claim.is_sent, "a region is written when it has been read");
         let now = io.now();
         let h = self.current.as_deref_mut().expect("its command ended");
         if h.stage != Stage::Copying {
@@ -183,6 +188,7 @@ impl Replacement {
         }
         let bytes = claim.range.1 - claim.range.0;
         h.copied_bytes += bytes;
+        assert!(h.copied_bytes <= h.plan.total_bytes(), "no more is copied than there is");
         h.stats.copied_bytes += bytes;
         h.rests_until = now + now.since(claim.since);
         let device = h.device;
@@ -246,6 +252,10 @@ impl Replacement {
             h.claim = Some(Claim { range, since: now, buffer: PayloadId::NONE, is_sent: false });
         }
         let claim = h.claim.expect("made above");
+        assert!(
+            claim.is_sent || claim.buffer == PayloadId::NONE,
+            "a region has a buffer when it is read"
+        );
         if claim.is_sent || !h.is_drained(claim.range) {
             return;
         }

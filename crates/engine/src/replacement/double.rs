@@ -63,6 +63,12 @@ impl DriveCopy {
         }
     }
 
+    /// Is no answer of the old drive kept back any more? Nobody would give it when the replacement is over.
+    pub(super) fn assert_nothing_kept(&self) {
+        let is_kept = |under: &Under| under.ended.is_some();
+        debug_assert!(!self.under_way.values().any(is_kept), "every answer is given");
+    }
+
     /// Do commands go to both? One that joins gets the metadata in this way until it gets its own.
     fn doubles(&self) -> bool {
         match self.stage {
@@ -90,6 +96,7 @@ impl Replacement {
     fn divert(&mut self, command: Io, io: &mut DeviceIo) {
         let single = io.breaks(Mutant::ReplacementSingle);
         let h = self.current.as_deref_mut().expect("asked while there is one");
+        assert!(h.takes(command.device), "a replacement takes the commands to its own drives");
         if h.stage == Stage::Landing {
             match command.device == h.bay {
                 true => h.held.push_back(command),
@@ -144,6 +151,7 @@ impl Replacement {
         h.early.remove(&id);
         let Some(under) = h.under_way.get_mut(&id.0) else { return false };
         let voiding = matches!(h.stage, Stage::Voiding { .. });
+        assert!(under.ended.is_none(), "the old drive answers once");
         if under.awaits_successor || (under.doubled && voiding) {
             // the old drive is not to blame for what the new one takes
             let took = took.unwrap_or_else(|| io.now().since(io.flights().issued(id)));
@@ -170,6 +178,7 @@ impl Replacement {
         assert!(under.awaits_successor, "it answers once");
         under.awaits_successor = false;
         if under.range.is_none() {
+            assert!(h.flushes > 0, "each flush that went to both is counted");
             h.flushes -= 1;
         } else {
             h.dirty = true;
@@ -188,6 +197,10 @@ impl Replacement {
     fn answer_doubled(&mut self, io: IoId) {
         let h = self.current.as_deref_mut().expect("asked while there is one");
         let under = h.under_way.remove(&io.0).expect("the caller looked");
+        assert!(
+            under.doubled && !under.awaits_successor,
+            "a command is answered when both drives have answered"
+        );
         let ended = under.ended.expect("the caller looked");
         self.answered.push_back((io, ended));
     }

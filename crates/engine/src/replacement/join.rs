@@ -140,6 +140,10 @@ impl Replacement {
         io: &mut DeviceIo,
     ) -> Result<(), ReplaceError> {
         let Joining { source, plan, layout } = self.joining(h.bay, metadata, io)?;
+        assert!(
+            source != h.bay || plan.total_bytes() == 0,
+            "nothing is copied to a drive that gets no metadata"
+        );
         (h.joins, h.device, h.plan) = (true, source, plan);
         // a copy of metadata is made anew in every life
         (h.copied_bytes, h.marked_bytes) = (0, 0);
@@ -162,10 +166,13 @@ impl Replacement {
     /// The last command that went to it in another way has ended: it is where it belongs.
     pub(super) fn land(&mut self, metadata: &mut MetadataHomes, io: &mut DeviceIo) {
         let h = self.current.as_deref().expect("asked while there is one");
+        assert!(h.joins && h.stage == Stage::Landing, "who has taken an empty place lands there");
         if !h.flights.is_empty() {
             return;
         }
+        h.assert_nothing_kept();
         let h = self.current.take().expect("asked above");
+        assert!(h.claim.is_none(), "nothing is copied any more");
         self.withhold(io);
         io.note_successor(None);
         io.send(Command::Succeed { device: h.bay });
@@ -189,10 +196,15 @@ impl Replicas {
         io: &mut DeviceIo,
     ) {
         let h = self.replacement.current.as_deref_mut().expect("asked while there is one");
+        assert!(
+            h.joins && h.stage == Stage::Switching(Step::Others),
+            "a place is taken when every member knows of it"
+        );
         h.stage = Stage::Landing;
         let (bay, drive_bytes) = (h.bay, h.drive_bytes);
         self.replacement.withhold(io);
         let d = &mut io[bay];
+        assert!(d.is_gone(), "only a place that is empty is taken");
         assert!(d.queue.in_flight() == 0 && !d.has_waiting(), "nobody asks a place that is empty");
         assert!(d.tail.items.is_empty() && d.flushing.is_none(), "it was left in order");
         (d.service, d.dirty, d.flush_wanted) = (Service::Full, false, false);

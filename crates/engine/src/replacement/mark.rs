@@ -40,6 +40,7 @@ impl Replacement {
         if early {
             upto = (upto + 2 * every_bytes).min(h.plan.data_bytes());
         }
+        assert!(upto >= h.marked_bytes, "marks never go back");
         h.marking = Some(upto);
         let place = h.place;
         if without_flush {
@@ -74,6 +75,11 @@ impl Replacement {
     pub(super) fn write_mark(&mut self, copied_bytes: u64, copy: usize, io: &mut DeviceIo) {
         let pool = io.config().pool;
         let h = self.current.as_deref_mut().expect("asked while there is one");
+        assert!(
+            matches!(h.stage, Stage::Marking | Stage::Copying),
+            "marks are written until all is copied"
+        );
+        assert!(copied_bytes >= h.marked_bytes, "marks never go back");
         h.mark_number += 1;
         let mark = Mark {
             number: h.mark_number,

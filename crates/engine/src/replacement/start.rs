@@ -36,6 +36,7 @@ impl Replacement {
         io: &mut DeviceIo,
     ) {
         let Some(h) = self.current.as_deref_mut() else { return };
+        assert!(h.flights.is_empty(), "who is the member is decided when all is read");
         let (device, index) = (h.device, usize::from(h.device.0));
         let found = std::mem::take(&mut h.found);
         let known = || all.iter().enumerate().filter_map(|(i, (s, _))| Some((i, s.as_ref()?)));
@@ -126,6 +127,7 @@ impl Replacement {
     /// Reads the successor's marks, or superblocks, beside those of the members.
     pub(crate) fn open_successor(&mut self, start: &mut Start, io: &mut DeviceIo) {
         let Some(successor) = io.config().successor else { return };
+        assert!(self.current.is_none(), "one drive at a time takes another one's place");
         let mut h = DriveCopy::new(
             successor.device,
             self.successor_place(io),

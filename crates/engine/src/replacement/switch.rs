@@ -37,6 +37,7 @@ impl Replacement {
         if h.mark_number == 1 {
             self.write_mark(0, 1, io);
         } else {
+            assert!(h.mark_number == 2, "there are two first marks");
             h.stage = Stage::Announcing { begun: false };
         }
     }
@@ -107,9 +108,11 @@ impl Replacement {
             }
             return;
         }
+        h.assert_nothing_kept();
         let h = self.current.take().expect("asked above");
         self.withhold(io);
         assert!(h.held.is_empty(), "they went on when the superblocks were told");
+        assert!(h.claim.is_none() && h.marking.is_none(), "nothing is copied any more");
         io.note_successor(None);
         let ended = h.ending.map(|why| (io.now(), why));
         self.ended = Some(super::ReplacementView { ended, stage: "ended", ..h.view() });
@@ -125,6 +128,10 @@ impl Replacement {
         io: &mut DeviceIo,
     ) {
         let h = self.current.as_deref().expect("asked while there is one");
+        assert!(
+            h.stage == Stage::Switching(Step::Own(copy)),
+            "the successor's superblocks are written one after the other"
+        );
         let (place, offset_bytes) = (h.place, h.own_places()[copy]);
         let bytes = metadata.superblock(h.bay, false, objects, self, evacuation, io).encode();
         let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
@@ -141,6 +148,10 @@ impl Replacement {
         io: &mut DeviceIo,
     ) {
         let h = self.current.as_deref().expect("asked while there is one");
+        assert!(
+            !h.joins && h.stage == Stage::Switching(Step::Retire(copy)),
+            "the old drive is told when all others were"
+        );
         let (device, uuid, old_uuid) = (h.device, h.uuid, h.old_uuid);
         let mut told = metadata.superblock(device, false, objects, self, evacuation, io);
         told.members[usize::from(device.0)].uuid = old_uuid;
@@ -167,6 +178,11 @@ impl Replacement {
             self.end_replacement(Ending::SuccessorFailed(error), metadata, io);
             return;
         }
+        assert!(h.stage == Stage::Switching(Step::Flush), "the successor is flushed once");
+        assert!(
+            h.copied_bytes == h.plan.total_bytes() && h.claim.is_none(),
+            "the successor has everything before it is the member"
+        );
         h.stage = Stage::Switching(Step::Own(0));
         let (bay, uuid) = (h.bay, h.uuid);
         io[bay].config.uuid = uuid;
@@ -189,6 +205,7 @@ impl Replacement {
             return;
         }
         let h = self.current.take().expect("its command ended");
+        assert!(h.stage == Stage::Switching(Step::Retire(1)), "the old drive is told twice");
         self.withhold(io);
         assert!(h.flights.is_empty() && h.under_way.is_empty(), "nothing is under way");
         io[h.device].drive_bytes = h.drive_bytes;
@@ -263,9 +280,13 @@ impl Replicas {
     ) {
         let h = self.replacement.current.as_deref_mut().expect("asked above");
         match h.stage {
-            Stage::Announcing { .. } => h.stage = Stage::Copying,
+            Stage::Announcing { begun } => {
+                assert!(begun, "a round that was asked for is one that has begun");
+                h.stage = Stage::Copying;
+            }
             Stage::Switching(_) if h.joins => self.take_bay(store, volumes, policy, io),
-            Stage::Switching(_) => {
+            Stage::Switching(step) => {
+                assert!(step == Step::Others, "the members are told after the successor");
                 h.stage = Stage::Switching(Step::Retire(0));
                 self.replacement.tell_old(
                     0,

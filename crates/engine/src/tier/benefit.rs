@@ -142,6 +142,7 @@ impl Benefit {
 
     /// A hard drive is read for so many bytes of an extent.
     pub fn missed(&mut self, extent: Extent, bytes: u64) {
+        assert!(bytes > 0, "a read that misses is of some bytes");
         let (at, epoch) = (self.place(extent), self.epoch());
         let saved_us = u32::try_from(self.costs.saved_ns(bytes) / 1000).unwrap_or(u32::MAX);
         let place = &mut self.seen[at];
@@ -168,6 +169,7 @@ impl Benefit {
     /// Does it pay to bring an extent of so many blocks, with a user's read or without, if so many blocks
     /// of another one have to be brought home for it?
     pub fn pays(&self, extent: Extent, blocks: u64, rides: bool, home_blocks: u64) -> bool {
+        assert!(home_blocks <= blocks, "extents are alike, and no more of one can leave");
         let cost_ns = self.costs.move_ns(blocks * BLOCK_BYTES, rides, home_blocks * BLOCK_BYTES);
         self.expected_ns(extent) > cost_ns
     }

@@ -240,12 +240,15 @@ impl Space {
         if self.classes.keeps_alone(extent) {
             self.keeping += 1;
         } else {
+            assert!(self.keeping > 0, "what is kept alone is counted");
             self.keeping -= 1;
         }
+        assert!(self.keeping <= self.held, "only what is held is kept alone");
     }
 
     /// It is held from now on.
     fn hold(&mut self, extent: Extent) {
+        assert!(!self.demoting.contains(&extent), "what leaves is not held");
         self.collector.promoted(extent);
         self.held += 1;
         self.keeping += u32::from(self.classes.keeps_alone(extent));
@@ -254,8 +257,11 @@ impl Space {
 
     /// It was held until now.
     fn note_unheld(&mut self, extent: Extent) {
+        let kept = u32::from(self.classes.keeps_alone(extent));
+        assert!(self.held > 0 && self.keeping >= kept, "what is held is counted");
         self.held -= 1;
-        self.keeping -= u32::from(self.classes.keeps_alone(extent));
+        self.keeping -= kept;
+        assert!(self.keeping <= self.held, "only what is held is kept alone");
     }
 
     /// When does this block come, if a hard drive was read for it?
@@ -332,6 +338,7 @@ impl Space {
                 self.waiting.push_back(extent);
             }
         }
+        assert!(self.waiting.len() == self.is_waiting.len(), "an extent waits once");
     }
 
     /// These blocks are to be written to the SSD: takes room for all of their extents. False: for some
@@ -409,7 +416,8 @@ impl Space {
         assert!(self.is_held(extent), "only what is held is given up");
         self.collector.demoted(extent);
         self.note_unheld(extent);
-        self.demoting.insert(extent);
+        let begins = self.demoting.insert(extent);
+        assert!(begins, "what was held did not leave yet");
     }
 
     /// L18: a write had to wait for room, so more is made at once.
@@ -431,7 +439,8 @@ impl Space {
     /// the SSD alone.
     pub fn next_to_come(&mut self, alone: impl Fn((u64, u64)) -> u64) -> Option<Extent> {
         while let Some(extent) = self.waiting.pop_front() {
-            self.is_waiting.remove(&extent);
+            let was_waiting = self.is_waiting.remove(&extent);
+            assert!(was_waiting, "an extent waits once");
             match self.take_room(extent, RoomFor::Move, &alone) {
                 Claim::Taken => {
                     self.stats.came += 1;
@@ -450,6 +459,7 @@ impl Space {
             let Some(extent) = self.collector.hottest() else { break };
             if self.take_room(extent, RoomFor::Move, &alone) == Claim::Taken {
                 self.stats.came += 1;
+                assert!(self.moves_left > 0, "no more come at an interval than may");
                 self.moves_left -= 1;
                 self.interval_open = self.moves_left > 0;
                 return Some(extent);
@@ -518,7 +528,8 @@ impl Space {
 
     /// An extent has left.
     pub fn gone(&mut self, extent: Extent) {
-        self.demoting.remove(&extent);
+        let was_leaving = self.demoting.remove(&extent);
+        assert!(was_leaving, "only what leaves has left");
     }
 
     /// A block of it is on the SSD although it is not held: it is to be brought away. False: too many are.

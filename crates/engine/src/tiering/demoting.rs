@@ -130,6 +130,7 @@ impl Policy {
         migration: &mut Migration,
         io: &mut DeviceIo,
     ) {
+        assert!(extents.len() <= LOOK_MAX, "one step looks at no more than its bound");
         let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
         let can_move = migration.moves.is_idle() && self.tiers.moves_have_room(&migration.moves);
         let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
@@ -207,6 +208,7 @@ impl Policy {
     ) {
         let durable = store.commit.durable();
         let tiers = self.tiers.share.as_mut().expect("asked by the caller");
+        assert!(tiers.demoting.durable <= durable, "what is durable stays so");
         if tiers.space.demoting() == 0 {
             tiers.demoting.has_dirty = false;
             return;

@@ -155,9 +155,13 @@ impl Tiers {
         stage: Stage,
         map: &mut Map,
     ) {
+        assert!(first < end && end - first <= RUN_BLOCKS_MAX, "a run has some blocks");
+        assert!(stage != Stage::Writing, "a run is read before it is written");
         let parts = (first..end).map(|block| Part { copied: map.watch(block), changes: false });
         let parts = parts.collect();
         let tiers = self.share.as_mut().expect("asked by the caller");
+        assert!(!tiers.arrivals.of(extent), "of an extent one run at a time comes");
+        assert!(tiers.arrivals.promoting.len() < PROMOTING_MAX, "runs under way are bounded");
         tiers.rate.spend(u64::from(end - first) * BLOCK_BYTES);
         tiers.arrivals.begun = tiers.arrivals.begun.wrapping_add(1);
         let number = tiers.arrivals.begun;
@@ -190,6 +194,7 @@ impl Tiers {
         let arrivals = self.arrivals();
         let at = arrivals.position(|promoting| promoting.stage == Stage::Riding(id));
         let promoting = arrivals.promoting.swap_remove(at.expect("the task rides"));
+        assert!(promoting.outstanding == 0, "a run is not written before it was read");
         promoting.parts.into_iter().for_each(|part| map.forget(part.copied));
     }
 
@@ -204,6 +209,8 @@ impl Tiers {
         io: &mut DeviceIo,
     ) -> bool {
         let promoting = self.arrivals().get(number);
+        assert!(promoting.stage == Stage::Writing, "the map names what was written");
+        assert!(block >= promoting.first, "a run writes its own blocks");
         let part = promoting.parts[(block - promoting.first) as usize].clone();
         let is_same = !part.changes && map.is_latest(&part.copied);
         if !is_same && !io.breaks(Mutant::StalePromoting) {
@@ -303,6 +310,10 @@ impl Tiers {
         let at =
             arrivals.position(|promoting| promoting.number == number).expect("it is under way");
         let mut promoting = arrivals.promoting.swap_remove(at);
+        assert!(
+            promoting.outstanding == 0 && promoting.stage == Stage::Writing,
+            "a run ends when it was read and nothing of it is being written"
+        );
         let from = promoting.first + promoting.parts.len() as Logical;
         promoting.parts.drain(..).for_each(|part| map.forget(part.copied));
         if promoting.buffer != PayloadId::NONE {
@@ -327,6 +338,10 @@ impl Tiers {
         io: &mut DeviceIo,
     ) {
         let promoting = self.arrivals().get(number);
+        assert!(
+            promoting.stage == Stage::Writing && promoting.runs.is_empty(),
+            "a run is written once, when it was read"
+        );
         let (first, blocks) = (promoting.first, promoting.parts.len() as u32);
         let mut at = 0;
         while at < blocks {
@@ -368,6 +383,7 @@ impl Tiers {
         let at = tiers.arrivals.position(|promoting| promoting.stage == Stage::Riding(id));
         let at = at.expect("the task rides");
         let promoting = &mut tiers.arrivals.promoting[at];
+        assert!(requests[id].first == promoting.first, "the read is of the blocks that come");
         promoting.stage = Stage::Writing;
         let (number, length_bytes) = (promoting.number, promoting.parts.len() as u64 * BLOCK_BYTES);
         if io.config().contents {
@@ -398,6 +414,7 @@ impl Tiers {
         let arrivals = self.arrivals();
         let at = arrivals.position(|promoting| promoting.stage == Stage::Reading(id));
         let promoting = &mut arrivals.promoting[at.expect("it was reading")];
+        assert!(task.first == promoting.first, "the read is of the blocks that come");
         promoting.stage = Stage::Writing;
         promoting.buffer = payload;
         let number = promoting.number;
@@ -497,6 +514,7 @@ impl Policy {
             }
         }
         let promoting = self.tiers.arrivals().get(number);
+        assert!(promoting.outstanding > 0, "a run waits for each of its writes");
         promoting.outstanding -= 1;
         if promoting.outstanding == 0 {
             self.tiers.end_promoting(number, &mut store.map, requests, io);

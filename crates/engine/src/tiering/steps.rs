@@ -34,7 +34,8 @@ impl Tiers {
         metadata: &MetadataHomes,
         io: &DeviceIo,
     ) -> Result<(), String> {
-        self.share = None;
+        let comes = self.share.take().is_some_and(|tiers| !tiers.arrivals.is_empty());
+        assert!(!comes, "the account begins anew while nothing comes");
         let Some(config) = self.config.clone().filter(|_| !metadata.is_degraded()) else {
             return Ok(());
         };
@@ -86,6 +87,8 @@ impl Tiers {
         let first = task.first + task.lead_blocks;
         let blocks = (request.offset_bytes % BLOCK_BYTES + request.length_bytes)
             .div_ceil(BLOCK_BYTES) as u32;
+        assert!(task.rides && task.parent.is_none(), "a request reads for an extent, not a part");
+        assert!(first + blocks <= task.end, "what was read has all that the user asked for");
         if task.status.is_ok() {
             task.rides = false;
             let buffer = task.buffer;
@@ -155,6 +158,7 @@ impl Policy {
         }
         match self.ride(id, extent, store, requests, migration, io) {
             Some((from, to)) => {
+                assert!(from <= first && end <= to, "what is read has all that the user asked for");
                 let task = &mut requests[id];
                 task.rides = true;
                 task.lead_blocks = first - from;

@@ -139,6 +139,7 @@ impl Controller {
     /// a slow write, and cost less than a stage of padding.
     pub(super) fn go_on_as_before(&mut self, actual: WriteState) {
         let Some((before, looks)) = self.interrupted else { return };
+        assert!(before != WriteState::Slow, "a stage is fast or mid");
         if actual != before {
             self.interrupted = None;
         } else if looks + 1 < SURPRISES_MAX {

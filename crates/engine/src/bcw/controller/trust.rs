@@ -70,6 +70,7 @@ impl Controller {
     /// The drive is unreliable and idle: when its time away is over it is measured with padding, from
     /// an empty buffer through several slow writes.
     pub(super) fn regain(&mut self, now: Instant) -> Action {
+        assert!(self.unreliable.is_some(), "a drive that is measured anew was unreliable");
         match self.trust {
             Trust::Full => unreachable!("asked before"),
             Trust::Away(until) if now < until => Action::Rest(until),
@@ -98,6 +99,7 @@ impl Controller {
 
     pub(super) fn measured(&mut self, now: Instant, bytes: u64, actual: WriteState) {
         let Trust::Measured(Some((stages, padded))) = &mut self.trust else { return };
+        assert!(*stages > 0, "a measurement waits for a slow write");
         *padded += bytes;
         if actual == WriteState::Slow {
             (*stages, *padded) = (*stages - 1, 0);

@@ -155,6 +155,11 @@ impl Migration {
     ) {
         let taken = self.evacuation.taken_by_move(&self.moves);
         let m = self.moves.active.as_ref().expect("a move was writing");
+        assert!(m.outstanding == 0, "a run of homes is written at once");
+        assert!(
+            volumes.objects.home_of(taken.first, io).0 == device,
+            "homes are written where those lie whose places they take"
+        );
         let blocks = BlockRange { first: m.parts[0].logical, count: taken.count };
         if let Err(error) = status {
             store.metadata.fault(device, error, io);
@@ -197,6 +202,7 @@ impl Migration {
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
+        assert!(self.moves.is_idle(), "a log is emptied while nothing else moves");
         let Some(log) = &mut io[device].log else { return false };
         log.seal_open();
         let living = log.victims().into_iter().filter(|&segment| log.live(segment) > 0);
@@ -254,6 +260,10 @@ impl Migration {
         io: &mut DeviceIo,
     ) {
         let m = self.moves.active.as_ref().expect("asked by the caller");
+        assert!(
+            m.stage == Stage::Waiting && m.outstanding == 0,
+            "homes are written when all of them have been read"
+        );
         if m.failed {
             return self.homes_unread(store, volumes, policy, io);
         }

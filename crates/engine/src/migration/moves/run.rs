@@ -26,6 +26,10 @@ impl Migration {
         let contents = io.config().contents;
         let mut bad = Vec::new();
         let m = self.moves.active.as_mut().expect("a move was reading");
+        assert!(m.stage == Stage::Reading, "a read of a move ends while it reads");
+        assert!(!m.kind.is_of_one_block(), "one block is read as a user would read it");
+        assert!(m.outstanding > 0, "a move waits for each of its reads");
+        assert!((at as usize) < m.parts.len(), "a move reads its own parts");
         m.outstanding -= 1;
         let moves_home = matches!(m.kind, MoveKind::LogGc | MoveKind::WriteBack);
         let mut unmovable = Vec::new();
@@ -154,6 +158,10 @@ impl Migration {
             self.advance_move(store, volumes, policy, io);
             return;
         }
+        assert!(
+            self.copies.restores_nothing(),
+            "a block is brought to an SSD by the move under way"
+        );
         // a stop waits for requests, and these may wait for room
         let stops = io.is_stopping() && !io.waits_for_space();
         if !io.is_serving() || stops {

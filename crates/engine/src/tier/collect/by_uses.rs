@@ -112,6 +112,10 @@ impl ByUses {
 
     /// A new queue behind this one, or, behind none, before all others.
     fn queue_behind(&mut self, colder: u32, uses: u32) -> u32 {
+        debug_assert!(
+            colder == NIL || self.queues.words[colder as usize][USES] < uses,
+            "queues are in the order of their uses"
+        );
         let queue = self.queues.take(HOTTER);
         let hotter = match colder {
             NIL => std::mem::replace(&mut self.coldest, queue),

@@ -78,6 +78,7 @@ impl<const N: usize> Lists<N> {
     /// If there is no room.
     #[inline]
     pub fn insert(&mut self, extent: Extent, queue: usize) -> Slot {
+        debug_assert!(self.find(extent).is_none(), "an extent is in one queue, once");
         let slot = if self.free == NIL {
             assert!((self.fresh as usize) < self.entries.len(), "there is room for {extent:?}");
             self.fresh += 1;
@@ -195,6 +196,11 @@ impl<const N: usize> Lists<N> {
         let entry = entries[slot as usize];
         let (older, newer) = (entry[OLDER] & LINK, entry[NEWER] & LINK);
         let ends = &mut self.ends[(entry[NEWER] >> LINK_BITS) as usize];
+        debug_assert!(ends.len > 0, "an entry is counted in its queue");
+        debug_assert!(
+            (ends.len == 1) == (older == NIL && newer == NIL),
+            "only the last entry of a queue has no neighbours"
+        );
         ends.len -= 1;
         if older == NIL {
             ends.oldest = newer;

@@ -196,6 +196,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         kept: [u64; KEPT_WORDS],
     ) -> u32 {
         assert!(!self.is_full(), "there is room for {extent:?}");
+        debug_assert!(self.find(extent).is_none(), "an extent has one slot");
         let (mut group, tag, likely) = home(extent, self.groups);
         let at = loop {
             let head = &mut self.heads[group * HEAD_WORDS..][..HEAD_WORDS];
@@ -219,11 +220,15 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     /// Forgets an extent.
     pub fn remove(&mut self, slot: u32) {
         let (extent, side, slot) = (self.extent(slot), self.side(slot), slot as usize);
+        assert!(self.key(slot) != 0, "only a slot with an extent is cleared");
+        assert!(self.lens[side as usize] > 0, "an extent is counted on its side");
         self.lens[side as usize] -= 1;
         self.set(slot, 0);
         let (mut group, ..) = home(extent, self.groups);
         while group != slot / GROUP {
-            self.heads[group * HEAD_WORDS + OVERFLOWED] -= 1;
+            let overflowed = &mut self.heads[group * HEAD_WORDS + OVERFLOWED];
+            assert!(*overflowed > 0, "a group counts what found no room in it");
+            *overflowed -= 1;
             group = after(group, self.groups);
         }
         let tags = group * HEAD_WORDS + slot % GROUP / 8;
@@ -235,6 +240,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
         let was = self.side(slot);
         if was != side {
             let rank = self.rank(slot);
+            assert!(self.lens[was as usize] > 0, "an extent is counted on its side");
             self.lens[was as usize] -= 1;
             self.lens[side as usize] += 1;
             self.set(slot as usize, key_of(side, rank));
