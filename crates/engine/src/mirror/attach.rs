@@ -109,7 +109,7 @@ impl Pairs {
     /// Breaks a rule from now on; `None` mends it.
     #[cfg(feature = "mutants")]
     pub(crate) fn set_mutant(&mut self, mutant: Option<crate::mutant::Mutant>) {
-        self.mirrors.iter_mut().for_each(|mirror| mirror.mutant = mutant);
+        self.mirrors.iter_mut().for_each(|mirror| mirror.set_mutant(mutant));
     }
 
     /// The pairs, as seen from outside.

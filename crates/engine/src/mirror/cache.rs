@@ -4,6 +4,7 @@
 //! that the cache and either leg together are the latest data. What is overwritten before any leg
 //! was sent it is dropped (I23: the prototype of the paper did not).
 
+use super::config::Answer;
 use crate::port::IoId;
 use slab::Slab;
 use std::collections::BTreeMap;
@@ -79,6 +80,15 @@ pub(super) struct Piece {
     pub length: u64,
 }
 
+/// The answer of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub io: IoId,
+    pub checksums: Vec<u32>,
+    /// What it promises to be durable: the extent of a write with FUA.
+    pub promise: Option<(u64, u64)>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
     entries: Slab<Entry>,
@@ -86,14 +96,23 @@ pub(super) struct Cache {
     newest: BTreeMap<u64, Span>,
     sequence: u64,
     bytes: u64,
-    pub bytes_max: u64,
-    /// Bytes that were overwritten before any leg was sent them.
-    pub coalesced_bytes: u64,
+    bytes_max: u64,
+    coalesced_bytes: u64,
 }
 
 impl Cache {
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// … and at most so far
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// Bytes that were overwritten before any leg was sent them.
+    pub fn coalesced_bytes(&self) -> u64 {
+        self.coalesced_bytes
     }
 
     /// Number of the last write accepted.
@@ -116,6 +135,69 @@ impl Cache {
 
     pub fn iter(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
         self.entries.iter().map(|(id, entry)| (id as EntryId, entry))
+    }
+
+    /// Writes that are not TRIMs.
+    pub fn writes(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().map(|(_, entry)| entry).filter(|entry| !entry.is_trim)
+    }
+
+    fn ids(&self) -> Vec<EntryId> {
+        self.entries.iter().map(|(id, _)| id as EntryId).collect()
+    }
+
+    pub fn has_reached(&self, id: EntryId, leg: usize) -> bool {
+        self.entry(id).progress[leg] == Progress::Done
+    }
+
+    /// A leg is dead and lacks nothing any more; what is on its way to it ends by itself. Returns all
+    /// entries: some of them may be answered, or are over.
+    pub fn leg_died(&mut self, leg: usize) -> Vec<EntryId> {
+        for (_, entry) in &mut self.entries {
+            if entry.progress[leg] == Progress::Waiting {
+                entry.progress[leg] = Progress::Done;
+            }
+        }
+        self.ids()
+    }
+
+    /// As `leg_died`, for the journal.
+    pub fn journal_died(&mut self) -> Vec<EntryId> {
+        for (_, entry) in &mut self.entries {
+            if entry.journal == Progress::Waiting {
+                entry.journal = Progress::Done;
+            }
+            entry.units.clear();
+        }
+        self.ids()
+    }
+
+    /// A write is answered when the leg that leads has it, or the journal; if no leg lives, at once.
+    /// `is_durable`: does the journal have this unit durably?
+    pub fn take_reply(
+        &mut self,
+        id: EntryId,
+        rule: Answer,
+        lead: Option<usize>,
+        is_durable: impl Fn(u64) -> bool,
+    ) -> Option<Reply> {
+        let entry = self.entry_mut(id);
+        let written = lead.is_none_or(|lead| entry.progress[lead] == Progress::Done);
+        let noted = entry.unit > 0 && entry.journal == Progress::Done;
+        let ready = match rule {
+            _ if entry.fua => lead.is_none() || (written && is_durable(entry.unit)),
+            _ if entry.is_trim => written,
+            Answer::Written => written,
+            Answer::Journaled => written || noted,
+            Answer::Cached => false, // it is told when its checksums are known
+        };
+        if entry.answered || !ready {
+            return None;
+        }
+        entry.answered = true;
+        let checksums = std::mem::take(&mut entry.checksums);
+        let promise = entry.fua.then_some((entry.offset, entry.end()));
+        Some(Reply { io: entry.io, checksums, promise })
     }
 
     /// Bytes that were acknowledged and that none of these legs has.
@@ -214,8 +296,13 @@ impl Cache {
         })
     }
 
-    /// If nobody needs the entry any more, it goes; returns its buffer.
-    pub fn remove_if_over(&mut self, id: EntryId) -> Option<Entry> {
+    /// Lets an entry go that nobody needs any more; returns its buffer.
+    pub fn forget(&mut self, id: EntryId) -> Option<PayloadId> {
+        let payload = self.remove_if_over(id)?.payload;
+        (payload != PayloadId::NONE).then_some(payload)
+    }
+
+    fn remove_if_over(&mut self, id: EntryId) -> Option<Entry> {
         let entry = &self.entries[id as usize];
         if !entry.is_over() || entry.pins > 0 || !entry.answered {
             return None;
@@ -295,6 +382,38 @@ mod tests {
 
     fn pieces(cache: &Cache, leg: usize, start: u64, end: u64) -> Vec<(EntryId, u64, u64)> {
         cache.newer_than(leg, start, end).iter().map(|p| (p.entry, p.offset, p.length)).collect()
+    }
+
+    /// By rule: is a write answered when the journal has it, when the lead has it, when both are dead?
+    #[test]
+    fn a_write_is_answered_by_its_rule() {
+        let plain = Entry { answered: false, unit: 3, ..write(0, 10) };
+        let (fua, is_trim) = (true, true);
+        let table = [
+            (Answer::Written, plain.clone(), [false, true, true]),
+            (Answer::Journaled, plain.clone(), [true, true, true]),
+            (Answer::Cached, plain.clone(), [false, false, false]),
+            (Answer::Cached, Entry { is_trim, ..plain.clone() }, [false, true, true]),
+            (Answer::Cached, Entry { fua, ..plain.clone() }, [false, true, true]),
+            (Answer::Journaled, Entry { fua, ..plain.clone() }, [false, true, true]),
+            (Answer::Written, Entry { fua, unit: 4, ..plain }, [false, false, true]),
+        ];
+        for (index, (rule, entry, want)) in table.into_iter().enumerate() {
+            let promise = entry.fua.then_some((0, 10));
+            let mut got = [false; 3];
+            for (case, lead) in [Some(0), Some(0), None].into_iter().enumerate() {
+                let mut cache = Cache::default();
+                let id = cache.insert(entry.clone(), &mut Vec::new());
+                if case == 1 {
+                    cache.entry_mut(id).progress[0] = Progress::Done;
+                }
+                let reply = cache.take_reply(id, rule, lead, |unit| unit <= 3);
+                got[case] = reply.is_some();
+                assert!(reply.is_none_or(|reply| reply.promise == promise));
+                assert!(cache.take_reply(id, rule, None, |_| true).is_none() || !got[case], "once");
+            }
+            assert_eq!(got, want, "row {index}");
+        }
     }
 
     #[test]

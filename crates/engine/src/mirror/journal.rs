@@ -23,482 +23,533 @@
 //!   that dies is struck off the records before anything is answered without it.
 //! - A full ring holds writes back and lets roles change early.
 
-use super::cache::{EntryId, Progress};
-use super::config::Answer;
-use super::flush::Then;
-use super::ring::{Flushing, Journal, State, Unit, Waiting, Writing};
-use super::{Flight, Mirror, Phase, Sent};
-use crate::format::pair_journal::{
-    EXTENTS_MAX, HEAD_BYTES, JournalHead, RING_AT, UnitHeader, header_bytes, padded,
-};
+use super::cache::{Cache, EntryId, Progress};
+use super::commands::Commands;
+use super::config::{Answer, PairConfig};
+use super::flight::Flight;
+use super::ring::Ring;
+use super::roles::{Phase, Roles};
+use super::unit::{Unit, Waiting};
+use super::view::{JournalStats, JournalView};
+use super::windows::Windows;
+use crate::format::pair_journal::{HEAD_BYTES, JournalHead, UnitHeader, ring_bytes};
 use crate::mutant::Mutant;
-use crate::port::{Command, Io, IoOp};
-use tandem_block::{BLOCK_BYTES, Instant, IoError, MIB, PayloadId};
+use crate::port::IoOp;
+use tandem_block::{DeviceId, Instant, MIB};
 
-/// In the place of a leg: the journal.
-pub(super) const JOURNAL: usize = 2;
 /// A unit takes so much data at most, unless one write has more (guess).
 const UNIT_BYTES: u64 = MIB;
-/// The ring's tail is moved when so much of it is in use …
-const USED_PERCENT: u64 = 50;
-/// … and that brings so much.
-const FREED_PERCENT: u64 = 12;
-/// Legs are flushed for the journal's sake when so much is in use.
-const PRESSING_PERCENT: u64 = 75;
+/// Units wait for a window until they would take this part of the ring.
+const RING_PART: u64 = 8;
 
-impl Mirror {
-    pub(super) fn send_to_journal(&mut self, op: IoOp, flight: Flight, out: &mut Vec<Command>) {
-        let key = self.sent.insert(Sent { leg: JOURNAL, flight, issued: self.now });
-        out.push(Command::Submit(Io { id: self.name(key), device: self.journal.device, op }));
+/// What the journal is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// There is none, or it is dead.
+    #[default]
+    Off,
+    /// What is accepted will be noted.
+    Starting,
+    /// It is on record.
+    Open,
+}
+
+#[derive(Clone, Debug)]
+struct Flushing {
+    /// Units acknowledged before it.
+    upto: u64,
+    /// For a FLUSH of the pair.
+    batch: bool,
+}
+
+/// What others know that decides what the journal does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Demand {
+    /// Legs that lack nothing but what the ring has, a bit for each.
+    pub members: u8,
+    /// A FLUSH waits.
+    pub is_waited_for: bool,
+    /// The cache is filling.
+    pub cache_fills: bool,
+}
+
+/// A pair's journal.
+#[derive(Clone, Debug)]
+pub(super) struct Journal {
+    state: State,
+    device: DeviceId,
+    rule: Answer,
+    own: u128,
+    generation: u32,
+    head_sequence: u64,
+    slot: u8,
+    ring: Ring,
+    waiting: Waiting,
+    writing: Option<Unit>,
+    /// FUA writes that wait for a flush.
+    fua: Vec<(EntryId, u64)>,
+    flushing: Option<Flushing>,
+    flush_wanted: bool,
+    /// The head being written: the first unit that it keeps.
+    heading: Option<u64>,
+    head_wanted: bool,
+    /// Keeps a hard drive's writes fast.
+    windows: Option<Windows>,
+    stats: JournalStats,
+    failures: u64,
+}
+
+impl Journal {
+    pub fn new(pair: &PairConfig, device: DeviceId) -> Journal {
+        let config = pair.journal.as_ref();
+        let absent = config.is_none_or(|config| config.absent);
+        Journal {
+            state: if absent { State::Off } else { State::Starting },
+            device,
+            rule: pair.answer,
+            own: config.map_or(0, |config| config.uuid),
+            generation: 0,
+            head_sequence: 0,
+            slot: 0,
+            ring: Ring::new(config.map_or(0, |config| ring_bytes(config.capacity_bytes))),
+            waiting: Waiting::default(),
+            writing: None,
+            fua: Vec::new(),
+            flushing: None,
+            flush_wanted: false,
+            heading: None,
+            head_wanted: false,
+            windows: config.and_then(|config| config.profile.as_ref()).map(Windows::new),
+            stats: JournalStats::default(),
+            failures: 0,
+        }
     }
 
+    pub fn is_on(&self) -> bool {
+        self.state != State::Off
+    }
+
+    pub fn ring_bytes(&self) -> u64 {
+        self.ring.bytes()
+    }
+
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// Has the ring room for one more write?
+    pub fn has_room(&self, length: u64) -> bool {
+        !self.is_on() || self.ring.has_room(length, self.waiting.bytes())
+    }
+
+    /// A leg has a write of this unit.
+    pub fn reached(&mut self, unit: u64, leg: usize) {
+        self.ring.reached(unit, leg);
+    }
+
+    /// What a flush of a leg that begins now will cover.
+    pub fn ticks(&self) -> u64 {
+        self.ring.ticks()
+    }
+
+    pub fn leg_flushed(&mut self, leg: usize, ticks: u64) {
+        self.ring.leg_flushed(leg, ticks);
+    }
+
+    /// Is a write on the journal, durably?
+    pub fn has_durably(&self, unit: u64) -> bool {
+        !self.is_on() || (unit > 0 && unit <= self.ring.durable())
+    }
+
+    /// Nobody waits for the flush under way, or the one that is wanted, any more.
+    pub fn forget_batch(&mut self) {
+        self.flush_wanted = false;
+        if let Some(flushing) = &mut self.flushing {
+            flushing.batch = false;
+        }
+    }
+
+    /// Is the drive asked for something?
+    fn is_busy(&self) -> bool {
+        self.writing.is_some() || self.flushing.is_some() || self.heading.is_some()
+    }
+
+    /// Does anything wait for a flush?
+    fn wants_flush(&self) -> bool {
+        let window = self.windows.as_ref().is_some_and(Windows::wants_flush);
+        self.flush_wanted || window || !self.fua.is_empty()
+    }
+
+    /// Nothing waits and nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        let waits = !self.waiting.is_empty() || !self.fua.is_empty() || self.head_wanted;
+        !self.is_busy() && (self.state == State::Off || !waits)
+    }
+
+    /// When it wants to be asked again.
+    pub fn due(&self) -> Instant {
+        self.windows.as_ref().map_or(Instant::NEVER, Windows::ask_at)
+    }
+
+    pub fn view(&self, replayed_bytes: u64) -> JournalView {
+        JournalView {
+            device: self.device,
+            alive: self.is_on(),
+            ring_bytes: self.ring.bytes(),
+            used_bytes: self.ring.used_bytes(),
+            window: self.windows.as_ref().map(Windows::state),
+            forced: self.windows.as_ref().map_or(0, Windows::forced),
+            stats: JournalStats { replayed_bytes, ..self.stats },
+        }
+    }
+}
+
+/// Begin and end.
+impl Journal {
+    /// It begins anew, with an empty ring, when its head is durable.
+    pub fn begins(&mut self, pair: u128, members: u8, commands: &mut Commands) {
+        self.begin(self.generation + 1);
+        self.write_head(1, (pair, members), commands);
+    }
+
+    fn begin(&mut self, generation: u32) {
+        self.generation = generation;
+        self.state = State::Starting;
+        self.ring.begins();
+    }
+
+    /// It begins, and counts at once.
+    pub fn begin_now(&mut self) {
+        if self.is_on() {
+            self.begin(1);
+            self.state = State::Open;
+        }
+    }
+
+    /// It was formatted just now.
+    pub fn is_formatted(&mut self) {
+        self.head_sequence = 1;
+        self.begin_now();
+    }
+
+    pub fn first_head(&self, pair: u128, slot: u8) -> JournalHead {
+        JournalHead {
+            sequence: u64::from(slot),
+            pair,
+            own: self.own,
+            generation: 1,
+            members: 3,
+            ring_bytes: self.ring.bytes(),
+            tail_at: 0,
+            tail_unit: 1,
+        }
+    }
+
+    /// What was found of it, and the newest generation that a leg knows of.
+    pub fn resumes(&mut self, head: Option<&(JournalHead, u8)>, generation: u32) {
+        self.generation = generation.max(head.map_or(0, |(head, _)| head.generation));
+        if let Some((head, slot)) = head {
+            self.own = head.own;
+            self.head_sequence = head.sequence;
+            self.slot = 1 - slot;
+        }
+    }
+
+    /// Its drive cannot be read.
+    pub fn is_missing(&mut self) {
+        self.state = State::Off;
+    }
+
+    /// The legs know the generation that counts.
+    pub fn opens(&mut self, generation: u32) {
+        if self.state == State::Starting && generation == self.generation {
+            self.state = State::Open;
+        }
+    }
+
+    /// It is dead. Returns whether a flush for a FLUSH of the pair was wanted and will not be.
+    pub fn dies(&mut self) -> bool {
+        self.state = State::Off;
+        self.failures += 1;
+        self.waiting.clear();
+        self.ring.clear();
+        self.fua.clear();
+        self.head_wanted = false;
+        if let Some(windows) = &mut self.windows {
+            windows.forgets();
+        }
+        std::mem::take(&mut self.flush_wanted)
+    }
+}
+
+/// Units.
+impl Journal {
     /// A write was accepted.
-    pub(super) fn note(&mut self, id: EntryId) {
-        let entry = self.cache.entry_mut(id);
-        if entry.is_trim || !self.journal.is_on() {
+    pub fn note(&mut self, id: EntryId, cache: &mut Cache) {
+        let entry = cache.entry_mut(id);
+        if entry.is_trim || !self.is_on() {
             return;
         }
         entry.journal = Progress::Waiting;
-        self.journal.is_urgent |= entry.fua;
-        let bytes = Journal::bytes_of(entry.length);
-        self.journal.waiting.push_back(Waiting { id, sequence: entry.sequence, bytes });
-        self.journal.waiting_bytes += bytes;
+        self.waiting.push(id, entry);
     }
 
-    pub(super) fn run_journal(&mut self, out: &mut Vec<Command>) {
-        self.journal.ask_at = Instant::NEVER;
-        if self.journal.state != State::Open || self.records.blocks_all() {
-            return;
+    /// Writes what may be written now. Returns the legs whose flush would make room in the ring.
+    pub fn run(
+        &mut self,
+        pair: u128,
+        demand: Demand,
+        roles: &Roles,
+        cache: &mut Cache,
+        commands: &mut Commands,
+    ) -> [bool; 2] {
+        if let Some(windows) = &mut self.windows {
+            windows.is_asked();
         }
-        if self.journal.bcw.is_none() && self.journal.writing.is_none() {
-            self.compose(out);
+        if self.state != State::Open || roles.blocks_all() {
+            return [false; 2];
         }
-        self.press_legs();
-        let tail = self.first_unit_kept();
-        let free = match self.journal.bcw {
-            Some(_) => !self.journal.is_busy(),
-            None => self.journal.heading.is_none(),
+        if self.windows.is_none() && self.writing.is_none() {
+            self.compose(cache, commands);
+        }
+        let tail = self.ring.first_kept(roles, commands.breaks(Mutant::PairJournalTrimmedEarly));
+        let pressed = self.ring.presses(tail, roles);
+        let free = match self.windows {
+            Some(_) => !self.is_busy(),
+            None => self.heading.is_none(),
         };
-        if free && self.wants_head(tail) {
-            self.write_head(tail, out);
+        if free && (self.head_wanted || self.ring.is_worth_moving(tail)) {
+            self.write_head(tail, (pair, demand.members), commands);
         }
-        if self.journal.bcw.is_some() {
-            self.run_windows(out);
+        self.run_windows(demand, roles, cache, commands);
+        pressed
+    }
+
+    /// Writes the next unit to a hard drive, or flushes it, if it is time.
+    fn run_windows(
+        &mut self,
+        demand: Demand,
+        roles: &Roles,
+        cache: &mut Cache,
+        commands: &mut Commands,
+    ) {
+        if self.is_busy() || self.wants_flush() {
+            return; // a hard drive is asked for one thing at a time
+        }
+        let bytes = self.waiting.bytes().min(self.unit_bytes());
+        let Some(windows) = &mut self.windows else { return };
+        // does somebody wait, or would something be full, if units waited for a window?
+        let is_pressed = windows.is_lost()
+            || demand.is_waited_for
+            || self.waiting.is_urgent()
+            || roles.phase() == Phase::Stopping
+            || self.waiting.bytes() > self.ring.bytes() / RING_PART
+            || demand.cache_fills;
+        if windows.may_write(commands.now(), bytes, is_pressed) {
+            self.compose(cache, commands);
         }
     }
 
     /// Data of a unit at most, unless one write has more.
-    pub(super) fn unit_bytes(&self) -> u64 {
-        let window = self.journal.bcw.as_ref().map_or(u64::MAX, |bcw| bcw.write_bytes_max() / 2);
-        UNIT_BYTES.min(self.journal.ring_bytes / 8).min(window)
+    fn unit_bytes(&self) -> u64 {
+        let window = self.windows.as_ref().map_or(u64::MAX, Windows::unit_bytes_max);
+        UNIT_BYTES.min(self.ring.bytes() / 8).min(window)
     }
 
     /// The next unit, of what has waited longest.
-    pub(super) fn compose(&mut self, out: &mut Vec<Command>) {
-        let bound = self.unit_bytes();
-        let (mut entries, mut extents) = (Vec::new(), Vec::new());
-        let (mut data, mut taken) = (0, 0);
-        for waiting in &self.journal.waiting {
-            let live = self.cache.find(waiting.id, waiting.sequence);
-            if let Some(entry) = live.filter(|entry| entry.journal == Progress::Waiting) {
-                let bytes = padded(entry.length);
-                let full = data + bytes > bound || extents.len() == EXTENTS_MAX;
-                if full && !entries.is_empty() {
-                    break;
-                }
-                data += bytes;
-                entries.push((waiting.id, waiting.sequence));
-                extents.push((entry.offset, entry.length));
-            }
-            taken += 1;
+    fn compose(&mut self, cache: &mut Cache, commands: &mut Commands) {
+        let next = self.waiting.next(self.unit_bytes(), cache);
+        let room = if next.is_empty() { None } else { self.ring.room(next.ring_bytes()) };
+        if room.is_some() || next.is_empty() {
+            self.waiting.take(&next);
         }
-        let blocks = (data / BLOCK_BYTES) as usize;
-        let bytes = header_bytes(extents.len(), blocks) + data;
-        let place = if entries.is_empty() { None } else { self.journal.place(bytes) };
-        if place.is_some() || entries.is_empty() {
-            let gone: u64 = self.journal.waiting.drain(..taken).map(|waiting| waiting.bytes).sum();
-            self.journal.waiting_bytes -= gone;
-            self.journal.is_urgent &= !self.journal.waiting.is_empty();
-        }
-        let Some((at, skipped)) = place else { return };
-        let sequence = self.journal.next_unit();
-        let mut unit =
-            Unit { at, bytes: skipped + bytes, acknowledged: false, left: [0; 2], done_at: [0; 2] };
-        for &(id, _) in &entries {
-            let entry = self.cache.entry_mut(id);
-            entry.journal = Progress::Sent;
-            entry.unit = sequence;
-            entry.units.push(sequence);
-            for leg in 0..2 {
-                unit.left[leg] += u32::from(entry.progress[leg] != Progress::Done);
-            }
-        }
-        self.journal.ticks += 1;
-        unit.done_at = [self.journal.ticks; 2];
-        self.journal.units.push_back(unit);
-        self.journal.used_bytes += skipped + bytes;
-        self.journal.next_at = at + bytes;
-        let header = UnitHeader {
-            own: self.journal.own,
-            generation: self.journal.generation,
+        let Some(room) = room else { return };
+        let sequence = self.ring.next_unit();
+        self.ring.push(room, next.begin(sequence, cache));
+        let unit = UnitHeader {
+            own: self.own,
+            generation: self.generation,
             sequence,
-            durable_upto: self.journal.durable,
-            extents,
-            checksums: vec![0; blocks],
+            durable_upto: self.ring.durable(),
+            extents: Vec::new(),
+            checksums: Vec::new(),
         };
-        let staging = self.stage(&entries, data, out);
-        self.journal.writing =
-            Some(Writing { header, at, entries, staging, part_bytes: 0, left: 0 });
-        if self.contents {
-            self.sum((staging, 0, data), Flight::JournalSum, out);
+        let unit = self.writing.insert(Unit::new(unit, room.at, next, cache, commands));
+        if commands.has_contents() {
+            commands.sum(unit.staged(), Flight::JournalSum);
         } else {
-            self.write_unit(out);
+            self.write_unit(commands);
         }
     }
 
-    /// Copies of the writes, one behind the other.
-    fn stage(
-        &mut self,
-        entries: &[(EntryId, u64)],
-        length_bytes: u64,
-        out: &mut Vec<Command>,
-    ) -> PayloadId {
-        if !self.contents {
-            return PayloadId::NONE;
-        }
-        let staging = self.name_buffer();
-        out.push(Command::Reserve { payload: staging, length_bytes });
-        let mut at = 0;
-        for &(id, _) in entries {
-            let entry = self.cache.entry(id);
-            out.push(Command::Copy {
-                from: entry.payload,
-                from_offset_bytes: 0,
-                into: staging,
-                into_offset_bytes: at,
-                length_bytes: entry.length,
-            });
-            at += padded(entry.length);
-        }
-        for &(id, _) in entries {
-            self.forget_if_over(id, out);
-        }
-        staging
-    }
-
-    pub(super) fn unit_summed(&mut self, checksums: &[u32], out: &mut Vec<Command>) {
-        let writing = self.journal.writing.as_mut().expect("its checksums were asked for");
-        writing.header.checksums = checksums.to_vec();
-        if self.journal.is_on() {
-            self.write_unit(out);
+    /// The checksums of the unit's data are known.
+    pub fn unit_summed(&mut self, checksums: &[u32], commands: &mut Commands) {
+        self.writing.as_mut().expect("its checksums were asked for").is_summed(checksums);
+        if self.is_on() {
+            self.write_unit(commands);
         } else {
-            self.drop_unit(out);
+            self.drop_unit(commands);
         }
     }
 
-    fn write_unit(&mut self, out: &mut Vec<Command>) {
-        let Writing { header, at, left, .. } =
-            self.journal.writing.as_mut().expect("it was composed");
-        let bytes = header.encode();
-        let place = RING_AT + *at;
-        let length_bytes = header.data_bytes();
-        *left = 2;
-        self.journal.stats.units += 1;
-        self.journal.stats.data_bytes += length_bytes;
-        self.journal.stats.written_bytes += length_bytes + bytes.len() as u64;
-        let header_bytes = bytes.len() as u64;
-        let header = IoOp::WriteMeta { offset_bytes: place, bytes, fua: false };
-        self.window_takes(header_bytes);
-        self.send_to_journal(header, Flight::Unit, out);
-        if self.journal.bcw.is_none() {
-            self.write_data(out);
+    fn write_unit(&mut self, commands: &mut Commands) {
+        let unit = self.writing.as_mut().expect("it was composed");
+        let (header, header_bytes, data_bytes) = unit.begin();
+        self.stats.units += 1;
+        self.stats.data_bytes += data_bytes;
+        self.stats.written_bytes += data_bytes + header_bytes;
+        if let Some(windows) = &mut self.windows {
+            windows.takes(commands.now(), header_bytes);
+        }
+        commands.send_to_journal(header, Flight::Unit);
+        if self.windows.is_none() {
+            self.write_data(commands);
         }
     }
 
     /// The data of a unit: beside its header, or on a hard drive behind it.
-    fn write_data(&mut self, out: &mut Vec<Command>) {
-        let Writing { header, at, staging, .. } =
-            self.journal.writing.as_ref().expect("its header was written");
-        let (length_bytes, from) = (header.data_bytes(), *staging);
-        let offset_bytes = RING_AT + at + header.header_bytes();
-        let data =
-            IoOp::Write { offset_bytes, length_bytes, from, from_offset_bytes: 0, fua: false };
-        self.window_takes(length_bytes);
-        self.send_to_journal(data, Flight::Unit, out);
-    }
-
-    /// A hard drive is given so much.
-    fn window_takes(&mut self, bytes: u64) {
-        if let (Some(bcw), Some(writing)) = (&mut self.journal.bcw, &mut self.journal.writing) {
-            bcw.commit(self.now, bytes);
-            bcw.issued(bytes, false);
-            writing.part_bytes = bytes;
+    fn write_data(&mut self, commands: &mut Commands) {
+        let unit = self.writing.as_ref().expect("its header was written");
+        if let Some(windows) = &mut self.windows {
+            windows.takes(commands.now(), unit.data_bytes());
         }
+        commands.send_to_journal(unit.data(), Flight::Unit);
     }
 
-    /// A part of the unit was written.
-    pub(super) fn unit_written(
+    /// A part of the unit was written, or the journal died by it. Returns writes that may be answered
+    /// now.
+    pub fn unit_written(
         &mut self,
         issued: Instant,
-        status: Result<(), IoError>,
-        out: &mut Vec<Command>,
-    ) {
-        let writing = self.journal.writing.as_mut().expect("it was sent");
-        writing.left -= 1;
-        let mut is_last = writing.left == 0;
-        let part_bytes = writing.part_bytes;
-        if status.is_err() {
-            self.fail_journal(out);
-        }
-        if let Some(bcw) = &mut self.journal.bcw {
-            bcw.completed(self.now, part_bytes, self.now.since(issued), false);
-            if !is_last && self.journal.is_on() {
-                self.write_data(out);
+        cache: &mut Cache,
+        commands: &mut Commands,
+    ) -> Vec<EntryId> {
+        let mut is_last = self.writing.as_mut().expect("it was sent").is_part_written();
+        if let Some(windows) = &mut self.windows {
+            windows.wrote(issued, commands.now());
+            if !is_last && self.is_on() {
+                self.write_data(commands);
             } else {
                 is_last = true; // the data of a unit whose header failed is not sent
             }
         }
         if !is_last {
-            return;
+            return Vec::new();
         }
-        if !self.journal.is_on() {
-            self.drop_unit(out);
-            return;
+        let unit = self.drop_unit(commands).expect("it was sent");
+        if !self.is_on() {
+            return Vec::new();
         }
-        let writing = self.drop_unit(out).expect("it was sent");
-        let Writing { header, entries, .. } = writing;
-        self.journal.acknowledged = header.sequence;
-        let index = header.sequence - self.journal.first_unit;
-        self.journal.units[index as usize].acknowledged = true;
-        let mut block = 0;
-        for ((id, sequence), (_, bytes)) in entries.into_iter().zip(header.extents) {
-            let sums = &header.checksums[block..block + (bytes / BLOCK_BYTES) as usize];
-            block += (padded(bytes) / BLOCK_BYTES) as usize;
-            if self.cache.find(id, sequence).is_none() {
-                continue;
-            }
-            let contents = self.contents;
-            let entry = self.cache.entry_mut(id);
-            entry.journal = Progress::Done;
-            if entry.fua && !entry.answered {
-                self.journal.fua.push((id, sequence));
-            } else if !entry.answered && self.config.answer == Answer::Journaled {
-                if contents {
-                    entry.checksums = sums.to_vec();
-                }
-                self.answer_if_written(id);
-                self.forget_if_over(id, out);
-            }
-        }
+        self.ring.is_acknowledged(unit.sequence());
+        unit.acknowledge(self.rule, &mut self.fua, cache, commands.has_contents())
     }
 
-    fn drop_unit(&mut self, out: &mut Vec<Command>) -> Option<Writing> {
-        let writing = self.journal.writing.take()?;
-        if writing.staging != PayloadId::NONE {
-            out.push(Command::Release(writing.staging));
-        }
-        Some(writing)
+    fn drop_unit(&mut self, commands: &mut Commands) -> Option<Unit> {
+        let unit = self.writing.take()?;
+        commands.release_if(unit.buffer());
+        Some(unit)
     }
+}
 
+/// Flushes and the head.
+impl Journal {
     /// Has the journal acknowledged all that was accepted up to here?
-    pub(super) fn journal_has(&self, upto: u64) -> bool {
-        let waits = |waiting: &Waiting| {
-            let live = self.cache.find(waiting.id, waiting.sequence);
-            live.is_some_and(|entry| entry.journal == Progress::Waiting)
-        };
-        let journal = &self.journal;
-        let older = journal.waiting.iter().take_while(|waiting| waiting.sequence <= upto);
-        let writing = journal.writing.as_ref().and_then(|writing| writing.entries.first());
-        !journal.is_on()
-            || (writing.is_none_or(|&(_, sequence)| sequence > upto)
-                && !older.into_iter().any(waits))
+    pub fn has(&self, upto: u64, cache: &Cache) -> bool {
+        let is_written = self.writing.as_ref().is_some_and(|unit| unit.begins_upto(upto));
+        !self.is_on() || (!is_written && !self.waiting.has_upto(upto, cache))
     }
 
-    /// Must the journal be flushed for what it has acknowledged?
-    pub(super) fn journal_is_volatile(&self) -> bool {
-        let journal = &self.journal;
-        journal.state == State::Open && journal.durable < journal.acknowledged
+    /// A FLUSH of the pair begins. Must the journal be flushed for what it has acknowledged? If not, or
+    /// if the FLUSH does without, nothing is wanted of it.
+    pub fn flush_for_batch(&mut self, counts: bool) -> bool {
+        let is_volatile = self.ring.durable() < self.ring.acknowledged();
+        self.flush_wanted = counts && self.state == State::Open && is_volatile;
+        self.flush_wanted
     }
 
-    /// Flushes the journal for FUA writes, or `batch`: for a FLUSH.
-    pub(super) fn run_journal_flush(&mut self, out: &mut Vec<Command>) {
-        let journal = &mut self.journal;
-        let wanted = journal.wants_flush();
-        let busy = match journal.bcw {
-            Some(_) => journal.is_busy(),
-            None => journal.flushing.is_some(),
+    /// Flushes the journal for FUA writes, or for a FLUSH.
+    pub fn run_flush(&mut self, commands: &mut Commands) {
+        let busy = match self.windows {
+            Some(_) => self.is_busy(),
+            None => self.flushing.is_some(),
         };
-        if !wanted || journal.state != State::Open || busy {
+        if !self.wants_flush() || self.state != State::Open || busy {
             return;
         }
-        journal.window_wanted = false;
-        if let Some(bcw) = &mut journal.bcw {
-            bcw.flush_issued(self.now);
+        if let Some(windows) = &mut self.windows {
+            windows.flush_begins(commands.now());
         }
-        let batch = std::mem::take(&mut journal.flush_wanted);
-        journal.flushing = Some(Flushing { upto: journal.acknowledged, batch });
-        journal.stats.flushes += 1;
-        self.send_to_journal(IoOp::Flush, Flight::JournalFlush, out);
+        let batch = std::mem::take(&mut self.flush_wanted);
+        self.flushing = Some(Flushing { upto: self.ring.acknowledged(), batch });
+        self.stats.flushes += 1;
+        commands.send_to_journal(IoOp::Flush, Flight::JournalFlush);
     }
 
-    pub(super) fn journal_flushed(&mut self, status: Result<(), IoError>, out: &mut Vec<Command>) {
-        let Flushing { upto, batch } = self.journal.flushing.take().expect("it was sent");
-        if let Some(bcw) = &mut self.journal.bcw {
-            bcw.flush_done(self.now, status.is_ok());
+    /// A flush has ended, or the journal died by it. Returns FUA writes that it has durably now, and
+    /// whether a FLUSH of the pair waited.
+    pub fn flushed(&mut self, is_ok: bool, cache: &Cache, now: Instant) -> (Vec<EntryId>, bool) {
+        let Flushing { upto, batch } = self.flushing.take().expect("it was sent");
+        if let Some(windows) = &mut self.windows {
+            windows.flush_ends(now, is_ok);
         }
-        if status.is_err() {
-            self.fail_journal(out);
-        }
-        if self.journal.is_on() {
-            self.journal.durable = upto;
-            self.answer_fua(out);
-        }
-        if batch {
-            self.batch_part_done();
-        }
-    }
-
-    /// FUA writes that the journal has durably.
-    fn answer_fua(&mut self, out: &mut Vec<Command>) {
-        let waiting = std::mem::take(&mut self.journal.fua);
-        for (id, sequence) in waiting {
-            match self.cache.find(id, sequence) {
-                None => {}
-                Some(entry) if !self.journal.has_durably(entry.unit) => {
-                    self.journal.fua.push((id, sequence));
-                }
-                Some(_) => {
-                    self.answer_if_written(id);
-                    self.forget_if_over(id, out);
+        let mut durable = Vec::new();
+        if self.is_on() {
+            self.ring.is_durable_upto(upto);
+            for (id, sequence) in std::mem::take(&mut self.fua) {
+                match cache.find(id, sequence) {
+                    None => {}
+                    Some(entry) if !self.has_durably(entry.unit) => self.fua.push((id, sequence)),
+                    Some(_) => durable.push(id),
                 }
             }
         }
+        (durable, batch)
     }
 
-    /// The first unit that a leg may lack.
-    fn first_unit_kept(&self) -> u64 {
-        let journal = &self.journal;
-        let durable = |unit: &&Unit| {
-            let on = |leg: usize| {
-                let flushed = unit.done_at[leg] <= journal.flushed_to[leg];
-                unit.left[leg] == 0 && (flushed || !self.durable)
-            };
-            let early = self.breaks(Mutant::PairJournalTrimmedEarly) && unit.left[self.lead] == 0;
-            let all = (0..2).all(|leg| !self.alive[leg] || on(leg));
-            unit.acknowledged && (all || early)
-        };
-        journal.first_unit + journal.units.iter().take_while(durable).count() as u64
-    }
-
-    fn wants_head(&self, tail: u64) -> bool {
-        let journal = &self.journal;
-        let count = (tail - journal.first_unit) as usize;
-        let freed: u64 = journal.units.iter().take(count).map(|unit| unit.bytes).sum();
-        let used = journal.used_bytes * 100 > journal.ring_bytes * USED_PERCENT;
-        let some = freed * 100 > journal.ring_bytes * FREED_PERCENT || tail == journal.next_unit();
-        journal.head_wanted || (used && freed > 0 && some)
-    }
-
-    /// A leg's flush that would let the tail be moved is brought about, if roles do not bring it, or
-    /// not soon enough.
-    fn press_legs(&mut self) {
-        let journal = &self.journal;
-        let percent = if self.takes_turns() { PRESSING_PERCENT } else { USED_PERCENT };
-        let kept = (self.first_unit_kept() - journal.first_unit) as usize;
-        let Some(unit) = journal.units.get(kept) else { return };
-        if journal.used_bytes * 100 <= journal.ring_bytes * percent || self.phase == Phase::Turning
-        {
-            return;
-        }
-        let (left, done_at, flushed_to) = (unit.left, unit.done_at, journal.flushed_to);
-        for leg in 0..2 {
-            let lacks = left[leg] == 0 && done_at[leg] > flushed_to[leg];
-            if self.alive[leg] && lacks && self.flushes.is_unflushed(leg) {
-                self.flush_leg(leg, Then::Settle);
-            }
-        }
+    /// The head is to be written anew, whatever it says.
+    pub fn wants_head(&mut self) {
+        self.head_wanted |= self.is_on();
     }
 
     /// The ring begins at this unit from now on.
-    pub(super) fn write_head(&mut self, tail: u64, out: &mut Vec<Command>) {
-        self.journal.head_wanted = false;
-        self.journal.heading = Some(tail);
-        let members = (0..2).filter(|&leg| self.alive[leg] && !self.lacks_all(leg));
-        let members = members.map(|leg| 1 << leg).sum();
-        let index = (tail - self.journal.first_unit) as usize;
-        let journal = &mut self.journal;
-        let tail_at = journal.units.get(index).map_or(journal.next_at, |unit| unit.at);
-        journal.head_sequence += 1;
-        journal.stats.heads += 1;
+    fn write_head(&mut self, tail: u64, (pair, members): (u128, u8), commands: &mut Commands) {
+        self.head_wanted = false;
+        self.heading = Some(tail);
+        self.head_sequence += 1;
+        self.stats.heads += 1;
         let head = JournalHead {
-            sequence: journal.head_sequence,
-            pair: self.config.uuids[0],
-            own: journal.own,
-            generation: journal.generation,
+            sequence: self.head_sequence,
+            pair,
+            own: self.own,
+            generation: self.generation,
             members,
-            ring_bytes: journal.ring_bytes,
-            tail_at,
+            ring_bytes: self.ring.bytes(),
+            tail_at: self.ring.at(tail),
             tail_unit: tail,
         };
-        let offset_bytes = u64::from(journal.slot) * HEAD_BYTES;
-        journal.slot ^= 1;
+        let offset_bytes = u64::from(self.slot) * HEAD_BYTES;
+        self.slot ^= 1;
         let op = IoOp::WriteMeta { offset_bytes, bytes: head.encode(), fua: true };
-        if let Some(bcw) = &mut journal.bcw {
-            bcw.disturbed(false);
+        if let Some(windows) = &mut self.windows {
+            windows.head_begins();
         }
-        self.send_to_journal(op, Flight::Head, out);
+        commands.send_to_journal(op, Flight::Head);
     }
 
-    pub(super) fn head_written(&mut self, status: Result<(), IoError>, out: &mut Vec<Command>) {
-        let tail = self.journal.heading.take().expect("it was sent");
-        if let Some(bcw) = &mut self.journal.bcw {
-            bcw.undisturbed(self.now);
+    /// The head was written, or the journal died by it. Returns whether it begins a generation.
+    pub fn head_written(&mut self, now: Instant) -> bool {
+        let tail = self.heading.take().expect("it was sent");
+        if let Some(windows) = &mut self.windows {
+            windows.head_ends(now);
         }
-        if status.is_err() {
-            self.fail_journal(out);
+        if !self.is_on() {
+            return false;
         }
-        if !self.journal.is_on() {
-            return;
-        }
-        while self.journal.first_unit < tail {
-            let unit = self.journal.units.pop_front().expect("it was in the ring");
-            self.journal.used_bytes -= unit.bytes;
-            self.journal.first_unit += 1;
-        }
-        if self.journal.state == State::Starting {
-            self.journal_is_begun(out);
-        }
-    }
-
-    /// The journal is dead: the legs have to know before anything is answered that it took part in.
-    pub(super) fn fail_journal(&mut self, out: &mut Vec<Command>) {
-        if !self.journal.is_on() {
-            return;
-        }
-        self.journal.state = State::Off;
-        self.stats.journal_failures += 1;
-        self.records.journal = 0;
-        self.records.unjournaled_wanted = self.durable && self.alive != [false; 2];
-        self.journal.waiting.clear();
-        self.journal.waiting_bytes = 0;
-        self.journal.units.clear();
-        self.journal.used_bytes = 0;
-        self.journal.fua.clear();
-        self.journal.head_wanted = false;
-        self.journal.window_wanted = false;
-        self.journal.ask_at = Instant::NEVER;
-        if std::mem::take(&mut self.journal.flush_wanted) {
-            self.batch_part_done();
-        }
-        let all: Vec<EntryId> = self.cache.iter().map(|(id, _)| id).collect();
-        for id in all {
-            let entry = self.cache.entry_mut(id);
-            if entry.journal == Progress::Waiting {
-                entry.journal = Progress::Done;
-            }
-            entry.units.clear();
-            self.answer_if_written(id);
-            self.forget_if_over(id, out);
-        }
+        self.ring.begins_at(tail);
+        self.state == State::Starting
     }
 }

@@ -3,15 +3,22 @@
 //! Source: requirements I13 to I18, B9: journal and checkpoint are written to both legs, at once, because
 //! they are written in place and a FLUSH must not wait for a period. They are few and small.
 
-use super::{Flight, Mirror, Phase};
-use crate::port::{Command, IoId, IoOp};
+use super::commands::Commands;
+use super::flight::{Flight, MetaRead};
+use super::journal::Journal;
+use super::record::Records;
+use super::resync::Resync;
+use super::roles::{Phase, Roles};
+use crate::port::{IoId, IoOp};
+use slab::Slab;
+use std::collections::VecDeque;
 use tandem_block::IoError;
 
 /// A write of metadata, until both legs have it.
 #[derive(Clone, Debug)]
-pub(super) struct MetaWrite {
+struct MetaWrite {
     io: IoId,
-    pub offset: u64,
+    offset: u64,
     bytes: Vec<u8>,
     fua: bool,
     left: u32,
@@ -19,141 +26,181 @@ pub(super) struct MetaWrite {
 }
 
 impl MetaWrite {
-    pub fn end(&self) -> u64 {
+    fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
 }
 
-/// A read of metadata.
-#[derive(Clone, Debug)]
-pub(super) struct MetaRead {
-    io: IoId,
-    offset: u64,
-    length: u64,
-    tried: bool,
+/// A part of a write of metadata has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Landed {
+    pub start: u64,
+    pub end: u64,
+    pub fua: bool,
 }
 
-impl Mirror {
-    pub(super) fn begin_meta_read(
+/// The end of a write of metadata, and what it promises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub io: IoId,
+    pub status: Result<(), IoError>,
+    pub promise: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Metas {
+    writes: Slab<MetaWrite>,
+    /// Those that were not sent yet.
+    waiting: VecDeque<usize>,
+    /// Reads that one leg could not answer and the other one did.
+    repaired: u64,
+}
+
+impl Metas {
+    pub fn repaired(&self) -> u64 {
+        self.repaired
+    }
+
+    /// What is being written, or will be.
+    pub fn extents(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.writes.iter().map(|(_, write)| (write.offset, write.end()))
+    }
+
+    pub fn begin_read(
         &mut self,
-        io: IoId,
-        offset: u64,
-        length: u64,
-        out: &mut Vec<Command>,
+        read: MetaRead,
+        roles: &Roles,
+        resync: &mut Resync,
+        journal: &Journal,
+        commands: &mut Commands,
     ) {
-        match self.choose(offset, offset + length) {
+        match resync.readable_leg(read.offset, read.end(), roles) {
             Some(leg) => {
-                self.adopt((offset, offset + length), true);
-                self.send_meta_read(leg, MetaRead { io, offset, length, tried: false }, out);
+                resync.adopt((read.offset, read.end()), true, roles, journal);
+                send_read(leg, read, roles, commands);
             }
-            None => self.end(io, Err(self.why_not()), Vec::new()),
+            None => {
+                let why = super::read::why_not(roles, commands);
+                commands.end(read.io, Err(why), Vec::new());
+            }
         }
     }
 
-    fn send_meta_read(&mut self, leg: usize, read: MetaRead, out: &mut Vec<Command>) {
-        let op =
-            IoOp::ReadMeta { offset_bytes: self.place(read.offset), length_bytes: read.length };
-        self.send(leg, op, Flight::MetaRead(Box::new(read)), out);
-    }
-
-    pub(super) fn meta_read_done(
+    /// A leg could not read it; a dead one is written off by now.
+    pub fn read_again(
         &mut self,
         leg: usize,
         mut read: MetaRead,
-        status: Result<(), IoError>,
-        bytes: &[u8],
-        out: &mut Vec<Command>,
+        error: IoError,
+        roles: &Roles,
+        resync: &Resync,
+        commands: &mut Commands,
     ) {
-        let Err(error) = status else {
-            let (io, bytes) = (read.io, bytes.to_vec());
-            self.ended.push(super::Ended { io, status, checksums: Vec::new(), bytes });
-            return;
-        };
-        if matches!(error, IoError::Dead(_)) {
-            self.fail_leg(leg, out);
-        }
         let other = 1 - leg;
-        let may =
-            self.alive[other] && !self.stale[other].touches(read.offset, read.offset + read.length);
-        if read.tried || !may {
-            self.end(read.io, Err(error), Vec::new());
+        if read.tried || !resync.is_readable(other, read.offset, read.end(), roles) {
+            commands.end(read.io, Err(error), Vec::new());
             return;
         }
-        self.stats.repaired_reads += 1;
+        self.repaired += 1;
         read.tried = true;
-        self.send_meta_read(other, read, out);
+        send_read(other, read, roles, commands);
     }
 
-    pub(super) fn begin_meta_write(&mut self, io: IoId, offset: u64, bytes: Vec<u8>, fua: bool) {
-        let write = MetaWrite { io, offset, bytes, fua, left: 0, done: 0 };
-        let key = self.metas.insert(write);
-        self.metas_waiting.push_back(key);
+    pub fn begin_write(&mut self, io: IoId, offset: u64, bytes: Vec<u8>, fua: bool) {
+        let key = self.writes.insert(MetaWrite { io, offset, bytes, fua, left: 0, done: 0 });
+        self.waiting.push_back(key);
     }
 
     /// Sends metadata to all legs that live, once their regions are marked.
-    pub(super) fn send_metas(&mut self, out: &mut Vec<Command>) {
-        let held = matches!(
-            self.phase,
-            Phase::Created | Phase::Opening | Phase::Restoring | Phase::Turning
-        );
-        if held || self.records.blocks_all() {
+    pub fn send(
+        &mut self,
+        roles: &Roles,
+        records: &mut Records,
+        resync: &Resync,
+        commands: &mut Commands,
+    ) {
+        let held = !roles.is_started() || roles.phase() == Phase::Turning;
+        if held || roles.blocks_all() {
             return;
         }
-        let mut waiting = std::mem::take(&mut self.metas_waiting);
+        let mut waiting = std::mem::take(&mut self.waiting);
         while let Some(key) = waiting.pop_front() {
-            let (start, end) = (self.metas[key].offset, self.metas[key].end());
-            if self.alive == [false; 2] {
-                let io = self.metas.remove(key).io;
-                self.end(io, Err(IoError::Dead(self.legs[self.lead])), Vec::new());
+            if roles.are_dead() {
+                let io = self.writes.remove(key).io;
+                commands.end(io, Err(commands.dead(roles.lead())), Vec::new());
                 continue;
             }
-            let marked = !self.durable || self.is_alone() || self.records.mark(start, end);
-            if !marked || self.resync.covers(start, end) {
-                self.metas_waiting.push_back(key);
+            let write = &mut self.writes[key];
+            let (start, end) = (write.offset, write.end());
+            if !records.mark(roles, start, end) || resync.covers(start, end) {
+                self.waiting.push_back(key);
                 continue;
             }
-            for leg in 0..2 {
-                if !self.alive[leg] {
-                    continue;
-                }
-                self.metas[key].left += 1;
+            for leg in (0..2).filter(|&leg| roles.is_alive(leg)) {
+                write.left += 1;
                 let op = IoOp::WriteMeta {
-                    offset_bytes: self.place(start),
-                    bytes: self.metas[key].bytes.clone(),
-                    fua: self.metas[key].fua,
+                    offset_bytes: commands.place(start),
+                    bytes: write.bytes.clone(),
+                    fua: write.fua,
                 };
-                self.send(leg, op, Flight::MetaWrite(key), out);
+                commands.send(roles, leg, op, Flight::MetaWrite(key));
             }
         }
     }
 
-    pub(super) fn meta_written(
-        &mut self,
-        leg: usize,
-        key: usize,
-        status: Result<(), IoError>,
-        out: &mut Vec<Command>,
-    ) {
-        if status.is_err() {
-            self.fail_leg(leg, out);
-        }
-        let write = &mut self.metas[key];
+    /// A leg has a write, or failed it. Returns which one.
+    pub fn landed(&mut self, key: usize, is_ok: bool) -> Landed {
+        let write = &mut self.writes[key];
         write.left -= 1;
-        write.done += u32::from(status.is_ok());
-        let (start, end, fua) = (write.offset, write.end(), write.fua);
-        self.records.touched(start, end);
-        if status.is_ok() && self.alive[leg] {
-            self.flushes.volatile[leg] |= !fua;
-            self.is_new_there(leg, start, end);
+        write.done += u32::from(is_ok);
+        Landed { start: write.offset, end: write.end(), fua: write.fua }
+    }
+
+    /// Is it with no leg any more? Then what came of it; `status`: how the last part ended.
+    pub fn take_written(&mut self, key: usize, status: Result<(), IoError>) -> Option<Written> {
+        if self.writes[key].left > 0 {
+            return None;
         }
-        if self.metas[key].left > 0 {
-            return;
-        }
-        let write = self.metas.remove(key);
-        match status {
-            Err(_) if write.done == 0 => self.answer(write.io, status, Vec::new()),
-            _ if write.fua => self.promise(write.io, Some((start, end)), Vec::new()),
-            _ => self.answer(write.io, Ok(()), Vec::new()),
+        let write = self.writes.remove(key);
+        let status = if write.done == 0 { status } else { Ok(()) };
+        let promise = (status.is_ok() && write.fua).then_some((write.offset, write.end()));
+        Some(Written { io: write.io, status, promise })
+    }
+}
+
+fn send_read(leg: usize, read: MetaRead, roles: &Roles, commands: &mut Commands) {
+    let op =
+        IoOp::ReadMeta { offset_bytes: commands.place(read.offset), length_bytes: read.length };
+    commands.send(roles, leg, op, Flight::MetaRead(Box::new(read)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_block::DeviceId;
+
+    /// A write with FUA to two legs, by how each of them ends it.
+    #[test]
+    fn one_leg_is_enough() {
+        const DEAD: Result<(), IoError> = Err(IoError::Dead(DeviceId(1)));
+        let done = (Ok(()), Some((4096, 8192)));
+        let table = [
+            ([Ok(()), Ok(())], done),
+            ([Ok(()), DEAD], done),
+            ([DEAD, Ok(())], done),
+            ([DEAD, DEAD], (DEAD, None)),
+        ];
+        for (ends, (status, promise)) in table {
+            let mut metas = Metas::default();
+            metas.begin_write(IoId(7), 4096, vec![0; 4096], true);
+            metas.writes[0].left = 2;
+            assert_eq!(metas.extents().collect::<Vec<_>>(), [(4096, 8192)]);
+            let landed = Landed { start: 4096, end: 8192, fua: true };
+            assert_eq!(metas.landed(0, ends[0].is_ok()), landed);
+            assert_eq!(metas.take_written(0, ends[0]), None, "the other leg has it still");
+            metas.landed(0, ends[1].is_ok());
+            let written = Written { io: IoId(7), status, promise };
+            assert_eq!(metas.take_written(0, ends[1]), Some(written), "{ends:?}");
         }
     }
 }

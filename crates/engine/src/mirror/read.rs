@@ -2,153 +2,163 @@
 //!
 //! Source: [IANUS §5.1]: to the leg that does not write, and to the cache for what that one lacks.
 
-use super::cache::Piece;
-use super::{Flight, Mirror};
-use crate::port::{Command, IoId, IoOp};
-use tandem_block::{Instant, IoError, PayloadId};
+use super::cache::Cache;
+use super::commands::{Commands, Part};
+use super::flight::{Flight, Read};
+use super::journal::Journal;
+use super::resync::Resync;
+use super::roles::Roles;
+use crate::port::IoOp;
+use tandem_block::{Instant, IoError};
 
-/// A read that a leg has a part in.
-#[derive(Clone, Debug)]
-pub(super) struct Read {
-    io: IoId,
-    offset: u64,
-    length: u64,
-    into: PayloadId,
-    into_offset: u64,
-    /// What comes from the cache, over what the leg reads.
-    pieces: Vec<Piece>,
-    /// The other leg was asked before.
-    tried: bool,
+/// Reads so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reads {
+    /// Sent to each leg.
+    pub sent: [u64; 2],
+    /// Answered by the cache alone.
+    pub cached: u64,
+    /// … by a leg and the cache together
+    pub mixed: u64,
+    /// One leg could not answer and the other one did.
+    pub repaired: u64,
 }
 
-impl Mirror {
-    pub(super) fn begin_read(&mut self, io: IoId, op: IoOp, out: &mut Vec<Command>) {
-        let IoOp::Read { offset_bytes, length_bytes, into, into_offset_bytes } = op else {
-            unreachable!("only reads come here")
-        };
-        assert!(offset_bytes + length_bytes <= self.capacity_bytes, "a read lies within the pair");
-        let read = Read {
-            io,
-            offset: offset_bytes,
-            length: length_bytes,
-            into,
-            into_offset: into_offset_bytes,
-            pieces: Vec::new(),
-            tried: false,
-        };
-        let (start, end) = (offset_bytes, offset_bytes + length_bytes);
-        let survivor = || Some(self.lead).filter(|&leg| self.has_with_cache(leg, start, end));
-        let Some(leg) = self.choose(start, end).or_else(survivor) else {
-            self.end(io, Err(self.why_not()), Vec::new());
+/// Why nobody can be asked: the leg that has the bytes is dead.
+pub(super) fn why_not(roles: &Roles, commands: &Commands) -> IoError {
+    commands.dead(if roles.is_alive(0) { 1 } else { 0 })
+}
+
+/// Is all that a leg which lives alone lacks of these bytes in the cache? It was written since, and
+/// what was answered is read.
+fn has_with_cache(
+    leg: usize,
+    (start, end): (u64, u64),
+    roles: &Roles,
+    resync: &Resync,
+    cache: &Cache,
+) -> bool {
+    let in_cache = |(from, to): (u64, u64)| {
+        let pieces = cache.newer_than(leg, from, to);
+        pieces.iter().map(|piece| piece.length).sum::<u64>() == to - from
+    };
+    let alone = roles.is_alive(leg) && roles.is_alone();
+    alone && resync.lacks_within(leg, start, end).into_iter().all(in_cache)
+}
+
+impl Reads {
+    pub fn begin(
+        &mut self,
+        read: Read,
+        roles: &Roles,
+        resync: &mut Resync,
+        journal: &Journal,
+        cache: &mut Cache,
+        commands: &mut Commands,
+    ) {
+        let range = (read.offset, read.end());
+        let lead = roles.lead();
+        let survivor = || Some(lead).filter(|_| has_with_cache(lead, range, roles, resync, cache));
+        let Some(leg) = resync.readable_leg(range.0, range.1, roles).or_else(survivor) else {
+            let why = why_not(roles, commands);
+            commands.end(read.io, Err(why), Vec::new());
             return;
         };
-        self.adopt((start, end), false);
-        self.read_from(leg, read, out);
+        resync.adopt(range, false, roles, journal);
+        self.send(leg, read, roles, cache, commands);
     }
 
-    /// The leg that may be asked for these bytes: the reader, unless it is behind there.
-    pub(super) fn choose(&self, start: u64, end: u64) -> Option<usize> {
-        [self.reader, 1 - self.reader]
-            .into_iter()
-            .find(|&leg| self.alive[leg] && !self.stale[leg].touches(start, end))
-    }
-
-    /// Is all that a leg which lives alone lacks of these bytes in the cache? It was written since, and
-    /// what was answered is read.
-    fn has_with_cache(&self, leg: usize, start: u64, end: u64) -> bool {
-        let in_cache = |(from, to): (u64, u64)| {
-            let pieces = self.cache.newer_than(leg, from, to);
-            pieces.iter().map(|piece| piece.length).sum::<u64>() == to - from
-        };
-        let alone = self.alive[leg] && self.is_alone();
-        alone && self.stale[leg].within(start, end).into_iter().all(in_cache)
-    }
-
-    /// Why nobody can be asked: the leg that has the bytes is dead.
-    pub(super) fn why_not(&self) -> IoError {
-        let dead = if self.alive[0] { 1 } else { 0 };
-        IoError::Dead(self.legs[dead])
-    }
-
-    fn read_from(&mut self, leg: usize, mut read: Read, out: &mut Vec<Command>) {
-        let (start, end) = (read.offset, read.offset + read.length);
-        read.pieces = self.cache.newer_than(leg, start, end);
+    fn send(
+        &mut self,
+        leg: usize,
+        mut read: Read,
+        roles: &Roles,
+        cache: &mut Cache,
+        commands: &mut Commands,
+    ) {
+        read.pieces = cache.newer_than(leg, read.offset, read.end());
         let cached: u64 = read.pieces.iter().map(|piece| piece.length).sum();
         if cached == read.length {
-            self.stats.cache_reads += 1;
-            self.overlay(&read, out);
+            self.cached += 1;
+            overlay(&read, cache, commands);
             return;
         }
-        self.stats.mixed_reads += u64::from(cached > 0);
+        self.mixed += u64::from(cached > 0);
         for piece in &read.pieces {
-            self.cache.entry_mut(piece.entry).pins += 1;
+            cache.entry_mut(piece.entry).pins += 1;
         }
-        self.stats.reads[leg] += 1;
+        self.sent[leg] += 1;
         let op = IoOp::Read {
-            offset_bytes: self.place(read.offset),
+            offset_bytes: commands.place(read.offset),
             length_bytes: read.length,
             into: read.into,
             into_offset_bytes: read.into_offset,
         };
-        self.send(leg, op, Flight::Read(Box::new(read)), out);
+        commands.send(roles, leg, op, Flight::Read(Box::new(read)));
     }
 
-    /// Copies what the cache has over what was read, and answers.
-    fn overlay(&mut self, read: &Read, out: &mut Vec<Command>) {
-        if !self.contents {
-            self.end(read.io, Ok(()), Vec::new());
-            return;
-        }
-        for piece in &read.pieces {
-            let entry = self.cache.entry(piece.entry);
-            out.push(Command::Copy {
-                from: entry.payload,
-                from_offset_bytes: piece.offset - entry.offset,
-                into: read.into,
-                into_offset_bytes: read.into_offset + (piece.offset - read.offset),
-                length_bytes: piece.length,
-            });
-        }
-        self.sum((read.into, read.into_offset, read.length), Flight::ReadSum(read.io), out);
-    }
-
-    pub(super) fn read_done(
+    /// A leg could not read it; a dead or silent one is written off by now.
+    pub fn again(
         &mut self,
         leg: usize,
         mut read: Read,
-        issued: Instant,
-        status: Result<(), IoError>,
-        checksums: &[u32],
-        out: &mut Vec<Command>,
+        error: IoError,
+        (roles, resync): (&Roles, &Resync),
+        cache: &mut Cache,
+        commands: &mut Commands,
     ) {
-        if status.is_ok() {
-            self.note_read(issued);
-            if read.pieces.is_empty() {
-                self.end(read.io, status, checksums.to_vec());
-            } else {
-                self.overlay(&read, out);
-            }
-        }
-        for piece in std::mem::take(&mut read.pieces) {
-            self.cache.entry_mut(piece.entry).pins -= 1;
-            self.forget_if_over(piece.entry, out);
-        }
-        let Err(error) = status else { return };
-        let is_silent = matches!(error, IoError::NoAnswer(_));
-        if is_silent || matches!(error, IoError::Dead(_)) {
-            self.fail_leg(leg, out);
-        }
         // together with the cache the other leg is as good, unless it is behind
-        let (start, end) = (read.offset, read.offset + read.length);
+        let range = (read.offset, read.end());
         let other = 1 - leg;
-        let whole = self.alive[other] && !self.stale[other].touches(start, end);
+        let whole = resync.is_readable(other, range.0, range.1, roles);
         // a leg that did not answer may still write to the buffer: who asked reads again into another one
-        if is_silent || read.tried || !(whole || self.has_with_cache(other, start, end)) {
-            self.end(read.io, Err(error), Vec::new());
+        let is_silent = matches!(error, IoError::NoAnswer(_));
+        let is_good = || whole || has_with_cache(other, range, roles, resync, cache);
+        if is_silent || read.tried || !is_good() {
+            commands.end(read.io, Err(error), Vec::new());
             return;
         }
-        self.stats.repaired_reads += 1;
+        self.repaired += 1;
         read.tried = true;
-        self.read_from(other, read, out);
+        self.send(other, read, roles, cache, commands);
+    }
+}
+
+/// Copies what the cache has over what was read, and answers.
+fn overlay(read: &Read, cache: &Cache, commands: &mut Commands) {
+    if !commands.has_contents() {
+        commands.end(read.io, Ok(()), Vec::new());
+        return;
+    }
+    for piece in &read.pieces {
+        let entry = cache.entry(piece.entry);
+        let offset = piece.offset - entry.offset;
+        let part = Part { payload: entry.payload, offset, length: piece.length };
+        commands.copy(part, read.into, read.into_offset + (piece.offset - read.offset));
+    }
+    let part = Part { payload: read.into, offset: read.into_offset, length: read.length };
+    commands.sum(part, Flight::ReadSum(read.io));
+}
+
+/// A leg has answered a read, or could not: what the cache had of it is put over that, and let go.
+pub(super) fn landed(
+    read: &mut Read,
+    issued: Instant,
+    checksums: Option<&[u32]>,
+    roles: &mut Roles,
+    cache: &mut Cache,
+    commands: &mut Commands,
+) {
+    if let Some(checksums) = checksums {
+        roles.note_read(issued, commands.now());
+        if read.pieces.is_empty() {
+            commands.end(read.io, Ok(()), checksums.to_vec());
+        } else {
+            overlay(read, cache, commands);
+        }
+    }
+    for piece in std::mem::take(&mut read.pieces) {
+        cache.entry_mut(piece.entry).pins -= 1;
+        commands.release_if(cache.forget(piece.entry));
     }
 }

@@ -3,12 +3,18 @@
 //! Source: B9 "which drive is ahead must be durable before acks depend on it". The bytes are in
 //! `format/pair.rs`.
 
+use super::cache::{Cache, Entry, Progress};
+use super::commands::Commands;
+use super::flight::Flight;
+use super::roles::Roles;
 use super::stale::Stale;
-use super::{Ended, Flight, Mirror};
-use crate::format::pair::{self, PairRecord, RECORD_BYTES, Standing};
-use crate::port::{Command, IoOp};
+use crate::format::pair::{self, EXTENTS_MAX, PairRecord, RECORD_BYTES, Standing};
+use crate::port::IoOp;
 use std::collections::BTreeSet;
-use tandem_block::IoError;
+use std::ops::RangeInclusive;
+
+/// Extents of a record that are not used up before roles change: those of one command are few.
+const EXTENTS_SPARE: usize = 64;
 
 /// Why a record is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,26 @@ pub(super) enum Why {
     Stop,
 }
 
+/// Where the legs may differ, as others know it: what a record is made of.
+#[derive(Clone, Debug)]
+pub(super) struct Unequal<'a> {
+    pub cache: &'a Cache,
+    /// Metadata that is being written, or will be.
+    pub metas: Vec<(u64, u64)>,
+    /// What each leg lacks.
+    pub stale: &'a [Stale; 2],
+    /// … and a leg that serves alone
+    pub missing: Stale,
+}
+
+/// A record is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OnRecord {
+    pub why: Why,
+    /// The journal that counts.
+    pub journal: u32,
+}
+
 #[derive(Clone, Debug)]
 struct Writing {
     why: Why,
@@ -39,40 +65,38 @@ struct Writing {
 
 #[derive(Clone, Debug)]
 pub(super) struct Records {
-    pub sequence: u64,
+    capacity_bytes: u64,
+    durable: bool,
+    uuids: [u128; 2],
+    sequence: u64,
     region_bytes: u64,
     /// Durable on the lead.
-    pub marks: BTreeSet<u32>,
+    marks: BTreeSet<u32>,
     wanted: BTreeSet<u32>,
     /// Written to since the flushes began that the next record relies on: perhaps not durable by them.
-    pub recent: BTreeSet<u32>,
+    recent: BTreeSet<u32>,
     /// What the durable record says that the lead is behind in.
-    pub behind: Stale,
+    behind: Stale,
     /// What was accepted since roles changed: the next record's `behind` at most.
-    pub lacking: Stale,
+    lacking: Stale,
     writing: Option<Writing>,
     /// Both legs have it on record that the pair is in use, and who is ahead: the one that is only read
     /// must not believe that it was stopped cleanly.
     both_know: bool,
-    /// A leg died and the survivor does not know it durably.
-    pub alone_wanted: bool,
     /// The generation of the journal that counts; 0: none does.
-    pub journal: u32,
-    /// The journal died, or is not there, and the legs do not know it durably.
-    pub unjournaled_wanted: bool,
-    /// Answers that wait for either.
-    pub after: Vec<Ended>,
-    /// The next writer is flushed; its record may be written.
-    pub turn_wanted: bool,
-    /// The lead is flushed since it has caught up.
-    pub caught_up: bool,
+    journal: u32,
     /// Where each leg's next record goes.
-    pub slots: [u8; 2],
+    slots: [u8; 2],
+    /// Records written.
+    count: u64,
 }
 
 impl Records {
-    pub fn new(capacity_bytes: u64) -> Records {
+    pub fn new(capacity_bytes: u64, uuids: [u128; 2], durable: bool) -> Records {
         Records {
+            capacity_bytes,
+            durable,
+            uuids,
             sequence: 0,
             region_bytes: pair::region_bytes(capacity_bytes),
             marks: BTreeSet::new(),
@@ -82,33 +106,38 @@ impl Records {
             lacking: Stale::default(),
             writing: None,
             both_know: false,
-            alone_wanted: false,
             journal: 0,
-            unjournaled_wanted: false,
-            after: Vec::new(),
-            turn_wanted: false,
-            caught_up: false,
             slots: [0; 2],
+            count: 0,
         }
     }
 
-    /// Must everything wait until a death is on record?
-    pub fn blocks_all(&self) -> bool {
-        self.alone_wanted || self.unjournaled_wanted
+    pub fn count(&self) -> u64 {
+        self.count
     }
 
     pub fn is_writing(&self) -> bool {
         self.writing.is_some()
     }
 
-    pub fn regions(&self, offset: u64, end: u64) -> std::ops::RangeInclusive<u32> {
+    /// The generation of the journal that counts; 0: none does.
+    pub fn journal(&self) -> u32 {
+        self.journal
+    }
+
+    /// The next record says that this one counts.
+    pub fn set_journal(&mut self, generation: u32) {
+        self.journal = generation;
+    }
+
+    fn regions(&self, offset: u64, end: u64) -> RangeInclusive<u32> {
         (offset / self.region_bytes) as u32..=((end - 1) / self.region_bytes) as u32
     }
 
     /// The bytes of a region.
-    pub fn region(&self, region: u32) -> (u64, u64) {
+    fn region(&self, region: u32) -> (u64, u64) {
         let start = u64::from(region) * self.region_bytes;
-        (start, start + self.region_bytes)
+        (start, (start + self.region_bytes).min(self.capacity_bytes))
     }
 
     /// Something was written there.
@@ -117,8 +146,16 @@ impl Records {
         self.recent.extend(regions);
     }
 
-    /// Are all regions of `offset..end` marked? Those that are not will be.
-    pub fn mark(&mut self, offset: u64, end: u64) -> bool {
+    /// The flushes begin that the next record relies on.
+    pub fn relies_on_flushes(&mut self) {
+        self.recent.clear();
+    }
+
+    /// May something new be written to `offset..end`? Only where it is marked; what is not will be.
+    pub fn mark(&mut self, roles: &Roles, offset: u64, end: u64) -> bool {
+        if !self.durable || roles.is_alone() {
+            return true;
+        }
         let mut all = true;
         for region in self.regions(offset, end) {
             if !self.marks.contains(&region) {
@@ -129,217 +166,332 @@ impl Records {
         all
     }
 
-    pub fn behind_touches(&self, offset: u64, end: u64) -> bool {
-        self.behind.touches(offset, end)
+    /// What the durable record says that the lead is behind in.
+    pub fn behind(&self) -> &Stale {
+        &self.behind
+    }
+
+    /// Something was accepted that one leg will lack.
+    pub fn accepted(&mut self, offset: u64, end: u64) {
+        self.lacking.add(offset, end);
+    }
+
+    /// Roles have changed, or changes begin: one leg lacks these entries.
+    pub fn begins_period<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) {
+        self.lacking = Stale::default();
+        for entry in entries.filter(|entry| !entry.is_trim) {
+            self.lacking.add(entry.offset, entry.end());
+        }
+    }
+
+    /// Would the extents of one more write not fit the next record?
+    pub fn is_full(&self, roles: &Roles) -> bool {
+        let full = self.lacking.len() + EXTENTS_SPARE > EXTENTS_MAX;
+        self.durable && roles.takes_turns() && full
+    }
+
+    /// Where may the leg that leads have made durable what the other one has not? By region, since it is
+    /// known only for so long as the cache takes to be written.
+    pub fn lead_alone(&self, other: usize, cache: &Cache) -> Stale {
+        let mut regions = self.marks.clone();
+        for entry in cache.writes().filter(|entry| entry.progress[other] != Progress::Done) {
+            regions.extend(self.regions(entry.offset, entry.end()));
+        }
+        let mut alone = Stale::default();
+        for region in regions {
+            let (start, end) = self.region(region);
+            alone.add(start, end);
+        }
+        // there the other one is right, and the lead was about to be told
+        alone.remove_all(&self.behind);
+        alone
     }
 }
 
-impl Mirror {
-    /// Writes the record that is wanted most, if none is being written.
-    pub(super) fn run_records(&mut self, out: &mut Vec<Command>) {
-        if self.records.is_writing() || !self.durable {
-            return;
+/// Start.
+impl Records {
+    /// The pair was formatted just now.
+    pub fn is_formatted(&mut self, journal: u32) {
+        (self.sequence, self.journal) = (1, journal);
+    }
+
+    /// This record was found on a leg; it counts unless the leg is new.
+    pub fn found(&mut self, leg: usize, slot: u8, pair: Option<u128>) {
+        self.slots[leg] = 1 - slot;
+        if let Some(pair) = pair {
+            self.uuids[0] = pair;
         }
-        if self.records.alone_wanted {
-            if self.alive[self.lead] {
-                self.write_record(Why::Alone, out);
+    }
+
+    pub fn pair(&self) -> u128 {
+        self.uuids[0]
+    }
+
+    /// The first records of a leg.
+    pub fn first(&self, leg: usize, slot: u8, journal: bool) -> PairRecord {
+        PairRecord {
+            sequence: u64::from(slot),
+            pair: self.uuids[0],
+            own: self.uuids[leg],
+            leg: leg as u8,
+            ahead: 0,
+            standing: Standing::Clean,
+            capacity_bytes: self.capacity_bytes,
+            region_bytes: pair::region_bytes(self.capacity_bytes),
+            marks: Vec::new(),
+            behind: Vec::new(),
+            journal: u32::from(journal),
+        }
+    }
+
+    pub fn resumes(&mut self, sequence: u64, journal: u32) {
+        (self.sequence, self.journal) = (sequence, journal);
+    }
+
+    /// The legs may differ in these regions, and there the lead lacks these extents. Returns what the
+    /// lead lacks and what the other one does.
+    pub fn resumes_unequal(
+        &mut self,
+        marks: &[u32],
+        behind: &[(u64, u64)],
+        all: bool,
+    ) -> [Stale; 2] {
+        let [mut lead, mut other] = [Stale::default(), Stale::default()];
+        self.marks = marks.iter().copied().collect();
+        if all {
+            other.add(0, self.capacity_bytes);
+            self.marks = self.regions(0, self.capacity_bytes).collect();
+        } else {
+            for &mark in marks {
+                let (start, end) = self.region(mark);
+                other.add(start, end);
             }
-        } else if self.records.unjournaled_wanted {
-            if self.alive != [false; 2] {
-                self.write_record(Why::Journal, out);
-            }
-        } else if !self.records.wanted.is_empty() && !self.is_alone() {
-            self.write_record(Why::Mark, out);
+        }
+        for &(offset, bytes) in behind {
+            // what the lead lacks is what the other one is right about
+            lead.add(offset, offset + bytes);
+            other.remove(offset, offset + bytes);
+            self.behind.add(offset, offset + bytes);
+        }
+        [lead, other]
+    }
+}
+
+/// Writing.
+impl Records {
+    /// The record that is wanted most by itself, if none is being written.
+    pub fn wants(&self, roles: &Roles) -> Option<Why> {
+        if self.is_writing() || !self.durable {
+            return None;
+        }
+        if roles.alone_is_unrecorded() {
+            roles.is_alive(roles.lead()).then_some(Why::Alone)
+        } else if roles.unjournaled_is_unrecorded() {
+            (!roles.are_dead()).then_some(Why::Journal)
+        } else {
+            (!self.wanted.is_empty() && !roles.is_alone()).then_some(Why::Mark)
         }
     }
 
-    /// Regions in which something is under way that not both legs may have.
-    fn open_regions(&self) -> BTreeSet<u32> {
-        let mut regions = BTreeSet::new();
-        for (_, meta) in &self.metas {
-            regions.extend(self.records.regions(meta.offset, meta.end()));
-        }
-        regions
-    }
-
-    /// … and what the cache holds besides.
-    fn regions_not_equal(&self) -> BTreeSet<u32> {
-        let mut regions = self.open_regions();
-        for (_, entry) in self.cache.iter().filter(|(_, entry)| !entry.is_trim) {
-            regions.extend(self.records.regions(entry.offset, entry.end()));
-        }
-        for (start, end) in self.stale.iter().flat_map(Stale::parts) {
-            regions.extend(self.records.regions(start, end.min(self.capacity_bytes)));
-        }
-        regions
-    }
-
-    pub(super) fn write_record(&mut self, why: Why, out: &mut Vec<Command>) {
-        assert!(!self.records.is_writing(), "one record after the other");
-        let other = 1 - self.lead;
+    /// Writes a record. Returns what is durable at once, since nobody is there to be told.
+    pub fn write(
+        &mut self,
+        why: Why,
+        unequal: &Unequal,
+        roles: &mut Roles,
+        commands: &mut Commands,
+    ) -> Option<OnRecord> {
+        assert!(!self.is_writing(), "one record after the other");
+        let (lead, other) = (roles.lead(), roles.other());
         let (ahead, legs) = match why {
-            Why::Mark if !self.records.both_know => (self.lead, vec![self.lead, other]),
-            Why::Mark | Why::CaughtUp | Why::Alone => (self.lead, vec![self.lead]),
-            Why::Turn => (other, vec![self.lead, other]),
-            Why::Resynced | Why::Stop | Why::Journal => (self.lead, vec![other, self.lead]),
+            Why::Mark if !self.both_know => (lead, vec![lead, other]),
+            Why::Mark | Why::CaughtUp | Why::Alone => (lead, vec![lead]),
+            Why::Turn => (other, vec![lead, other]),
+            Why::Resynced | Why::Stop | Why::Journal => (lead, vec![other, lead]),
         };
-        let legs: Vec<usize> = legs.into_iter().filter(|&leg| self.alive[leg]).collect();
-        let marks = match why {
-            Why::Mark | Why::CaughtUp | Why::Journal => &self.records.marks | &self.records.wanted,
-            Why::Turn => &self.open_regions() | &self.records.recent,
-            Why::Resynced => {
-                &(&self.regions_not_equal() | &self.records.recent) | &self.records.wanted
-            }
-            Why::Stop => self.stale_regions(),
-            Why::Alone => BTreeSet::new(),
-        };
-        let behind = match why {
-            Why::Mark | Why::Journal => {
-                self.records.behind.parts().map(|(from, to)| (from, to - from)).collect()
-            }
-            Why::Turn => self.lead_has_alone(),
-            _ => Vec::new(),
-        };
-        // who serves alone says what it lacks, whatever the record is for
-        let (marks, behind) = if self.is_alone() { self.alone_lacks(why) } else { (marks, behind) };
+        let (marks, behind) = self.contents(why, unequal, roles);
         let standing = match why {
-            _ if self.is_alone() => Standing::Alone,
+            _ if roles.is_alone() => Standing::Alone,
             Why::Stop if marks.is_empty() => Standing::Clean,
             _ => Standing::Open,
         };
         if why == Why::Stop && standing != Standing::Open {
             // everybody who is there has everything
-            self.records.journal = 0;
+            self.journal = 0;
         }
         // a region that will not be marked any more must not be written to on the strength of its old mark
-        self.records.marks.retain(|region| marks.contains(region));
-        self.records.sequence += 1;
-        self.stats.records += 1;
+        self.marks.retain(|region| marks.contains(region));
+        self.sequence += 1;
+        self.count += 1;
         let record = PairRecord {
-            sequence: self.records.sequence,
-            pair: self.config.uuids[0],
+            sequence: self.sequence,
+            pair: self.uuids[0],
             own: 0,
             leg: 0,
             ahead: ahead as u8,
             standing,
             capacity_bytes: self.capacity_bytes,
-            region_bytes: self.records.region_bytes,
+            region_bytes: self.region_bytes,
             marks: marks.into_iter().collect(),
             behind,
-            journal: self.records.journal,
+            journal: self.journal,
         };
-        self.records.writing = Some(Writing { why, record, legs });
-        self.next_record(out);
+        self.writing = Some(Writing { why, record, legs });
+        self.next(roles, commands)
     }
 
-    fn stale_regions(&self) -> BTreeSet<u32> {
-        let mut regions = BTreeSet::new();
-        for (start, end) in self.stale.iter().flat_map(Stale::parts) {
-            regions.extend(self.records.regions(start, end));
+    /// Regions in which the legs may differ, and extents that the leg ahead lacks.
+    fn contents(
+        &self,
+        why: Why,
+        unequal: &Unequal,
+        roles: &Roles,
+    ) -> (BTreeSet<u32>, Vec<(u64, u64)>) {
+        if roles.is_alone() {
+            // who serves alone says what it lacks, whatever the record is for
+            return listed(&unequal.missing, |from, to| self.regions(from, to));
         }
+        let marks = match why {
+            Why::Mark | Why::CaughtUp | Why::Journal => &self.marks | &self.wanted,
+            Why::Turn => &self.open_regions(unequal) | &self.recent,
+            Why::Resynced => &(&self.unequal_regions(unequal) | &self.recent) | &self.wanted,
+            Why::Stop => self.stale_regions(unequal),
+            Why::Alone => BTreeSet::new(),
+        };
+        let behind = match why {
+            Why::Mark | Why::Journal => extents(&self.behind),
+            Why::Turn => extents(&lead_has_alone(unequal.cache, roles)),
+            _ => Vec::new(),
+        };
+        (marks, behind)
+    }
+
+    /// Regions in which something is under way that not both legs may have.
+    fn open_regions(&self, unequal: &Unequal) -> BTreeSet<u32> {
+        unequal.metas.iter().flat_map(|&(start, end)| self.regions(start, end)).collect()
+    }
+
+    /// … and what the cache holds besides.
+    fn unequal_regions(&self, unequal: &Unequal) -> BTreeSet<u32> {
+        let mut regions = self.open_regions(unequal);
+        for entry in unequal.cache.writes() {
+            regions.extend(self.regions(entry.offset, entry.end()));
+        }
+        regions.append(&mut self.stale_regions(unequal));
         regions
     }
 
-    /// Extents that the lead has and the other one lacks.
-    fn lead_has_alone(&self) -> Vec<(u64, u64)> {
-        use super::cache::Progress;
-        let other = 1 - self.lead;
-        let mut extents = Stale::default();
-        for (_, entry) in self.cache.iter() {
-            let alone = entry.progress[self.lead] == Progress::Done
-                && entry.progress[other] != Progress::Done;
-            if alone && !entry.is_trim {
-                extents.add(entry.offset, entry.end());
-            }
-        }
-        extents.parts().map(|(from, to)| (from, to - from)).collect()
+    fn stale_regions(&self, unequal: &Unequal) -> BTreeSet<u32> {
+        let parts = unequal.stale.iter().flat_map(Stale::parts);
+        parts.flat_map(|(start, end)| self.regions(start, end.min(self.capacity_bytes))).collect()
     }
 
-    fn next_record(&mut self, out: &mut Vec<Command>) {
-        let Some(writing) = &mut self.records.writing else { return };
-        let alive = self.alive;
-        writing.legs.retain(|&leg| alive[leg]);
-        let Some(leg) = writing.legs.pop() else {
-            self.record_is_durable(out);
-            return;
-        };
+    /// Tells the next leg; if there is none, the record is durable.
+    fn next(&mut self, roles: &mut Roles, commands: &mut Commands) -> Option<OnRecord> {
+        let writing = self.writing.as_mut()?;
+        writing.legs.retain(|&leg| roles.is_alive(leg));
+        let Some(leg) = writing.legs.pop() else { return self.is_durable(roles) };
         let mut record = writing.record.clone();
-        (record.leg, record.own) = (leg as u8, self.config.uuids[leg]);
-        let slot = u64::from(self.records.slots[leg]);
-        self.records.slots[leg] ^= 1;
+        (record.leg, record.own) = (leg as u8, self.uuids[leg]);
+        let slot = u64::from(self.slots[leg]);
+        self.slots[leg] ^= 1;
         let op = IoOp::WriteMeta {
             offset_bytes: slot * RECORD_BYTES,
             bytes: record.encode(),
             fua: true,
         };
-        self.send(leg, op, Flight::Record, out);
+        commands.send(roles, leg, op, Flight::Record);
+        None
     }
 
-    pub(super) fn record_written(
+    /// The leg that was being told is dead: what is true now is another record.
+    pub fn gives_up(&mut self) {
+        self.writing = None;
+    }
+
+    /// A leg has been told.
+    pub fn written(
         &mut self,
         leg: usize,
-        status: Result<(), IoError>,
-        out: &mut Vec<Command>,
-    ) {
-        if status.is_err() {
-            self.records.writing = None;
-            self.fail_leg(leg, out);
-        } else if !self.alive[leg] {
-            self.records.writing = None; // it died meanwhile; what is true now is another record
-        } else {
-            self.next_record(out);
+        roles: &mut Roles,
+        commands: &mut Commands,
+    ) -> Option<OnRecord> {
+        if !roles.is_alive(leg) {
+            self.gives_up();
+            return None;
         }
+        self.next(roles, commands)
     }
 
-    fn record_is_durable(&mut self, out: &mut Vec<Command>) {
-        let Writing { why, record, .. } = self.records.writing.take().expect("it was written");
-        if why != Why::Alone && self.records.alone_wanted {
-            return; // a leg died meanwhile
+    fn is_durable(&mut self, roles: &mut Roles) -> Option<OnRecord> {
+        let Writing { why, record, .. } = self.writing.take()?;
+        if why == Why::Alone {
+            roles.alone_is_on_record();
+        } else if roles.alone_is_unrecorded() {
+            return None; // a leg died meanwhile
         }
-        self.records.marks = record.marks.iter().copied().collect();
-        let marks = &self.records.marks;
-        self.records.wanted.retain(|region| !marks.contains(region));
-        self.records.both_know |=
-            matches!(why, Why::Mark | Why::Turn | Why::Resynced | Why::Journal);
+        self.marks = record.marks.iter().copied().collect();
+        let marks = &self.marks;
+        self.wanted.retain(|region| !marks.contains(region));
+        self.both_know |= matches!(why, Why::Mark | Why::Turn | Why::Resynced | Why::Journal);
         match why {
-            Why::Mark => {}
-            Why::Journal => self.journal_is_on_record(record.journal),
-            Why::Turn => {
-                self.records.wanted.clear();
-                self.records.behind = Stale::default();
-                for (offset, bytes) in record.behind {
-                    self.records.behind.add(offset, offset + bytes);
-                }
-                self.turn();
+            Why::Mark | Why::Journal | Why::Stop => {}
+            Why::CaughtUp | Why::Resynced => self.behind = Stale::default(),
+            Why::Turn | Why::Alone => {
+                self.wanted.clear();
+                self.behind = Stale::default();
             }
-            Why::CaughtUp => {
-                self.records.behind = Stale::default();
-                self.start_is_on_record();
+        }
+        if why == Why::Turn {
+            for &(offset, bytes) in &record.behind {
+                self.behind.add(offset, offset + bytes);
             }
-            Why::Alone => {
-                self.records.alone_wanted = false;
-                self.records.wanted.clear();
-                self.records.behind = Stale::default();
-                self.survivor_is_on_record();
-                self.journal_is_on_record(record.journal);
-            }
-            Why::Resynced => {
-                self.records.behind = Stale::default();
-                self.resync_is_on_record();
-                self.start_is_on_record();
-            }
-            Why::Stop => self.stop_is_on_record(out),
+        }
+        Some(OnRecord { why, journal: record.journal })
+    }
+}
+
+fn extents(stale: &Stale) -> Vec<(u64, u64)> {
+    stale.parts().map(|(from, to)| (from, to - from)).collect()
+}
+
+/// What the lead has and the other one lacks.
+fn lead_has_alone(cache: &Cache, roles: &Roles) -> Stale {
+    let (lead, other) = (roles.lead(), roles.other());
+    let mut alone = Stale::default();
+    for entry in cache.writes() {
+        if entry.progress[lead] == Progress::Done && entry.progress[other] != Progress::Done {
+            alone.add(entry.offset, entry.end());
         }
     }
+    alone
+}
 
-    /// All legs know which journal counts.
-    fn journal_is_on_record(&mut self, generation: u32) {
-        if generation == self.records.journal {
-            self.records.unjournaled_wanted = false;
-            self.journal_is_open(generation);
-        }
-        if !self.records.blocks_all() {
-            self.ended.append(&mut self.records.after);
-        }
+/// Extents for a record, and the regions of those that do not fit: what is only known by region is
+/// never copied, so a start that would need it is refused.
+fn listed(
+    missing: &Stale,
+    regions: impl Fn(u64, u64) -> RangeInclusive<u32>,
+) -> (BTreeSet<u32>, Vec<(u64, u64)>) {
+    let extents = missing.parts().take(EXTENTS_MAX).map(|(from, to)| (from, to - from)).collect();
+    let rest = missing.parts().skip(EXTENTS_MAX).flat_map(|(from, to)| regions(from, to));
+    (rest.collect(), extents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_a_record_is_told_by_region() {
+        let regions = |from: u64, to: u64| (from / 1_000) as u32..=((to - 1) / 1_000) as u32;
+        let mut missing = Stale::default();
+        (0..EXTENTS_MAX as u64).for_each(|i| missing.add(i * 2, i * 2 + 1));
+        assert_eq!(listed(&missing, regions).0, BTreeSet::new());
+        let end = EXTENTS_MAX as u64 * 2;
+        missing.add(end + 5_000, end + 5_001);
+        let (marks, extents) = listed(&missing, regions);
+        assert_eq!(extents.len(), EXTENTS_MAX);
+        assert_eq!(marks, BTreeSet::from([((end + 5_000) / 1_000) as u32]));
     }
 }

@@ -4,30 +4,18 @@
 //! written to the legs; the first one that is torn, or is not there, ends it: neither it nor anything
 //! behind it was flushed. Then the ring begins anew, and the legs are told.
 
+use super::commands::Commands;
 use super::error::PairError;
-use super::flush::Then;
-use super::record::Why;
-use super::ring::State;
+use super::flight::{Flight, RingStep};
+use super::roles::Roles;
 use super::stale::Stale;
-use super::{Flight, Mirror, Phase};
 use crate::format::FormatError;
 use crate::format::pair_journal::{JournalHead, RING_AT, UnitHeader, padded};
-use crate::port::{Command, IoOp};
-use tandem_block::{BLOCK_BYTES, IoError, KIB, MIB, PayloadId};
+use crate::port::IoOp;
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, KIB, MIB, PayloadId};
 
 /// So far behind the end it is looked whether the journal really ends there.
 const SEARCHED_BYTES: u64 = MIB + 64 * KIB;
-
-/// What is being asked of the ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// The first block of a header.
-    Header,
-    /// All of it.
-    LongHeader,
-    /// What lies behind the end.
-    Search,
-}
 
 /// A unit that is being brought.
 #[derive(Clone, Debug)]
@@ -42,10 +30,32 @@ struct Bringing {
     touched: Stale,
 }
 
-#[derive(Clone, Debug, Default)]
+/// What a start does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The ring begins anew.
+    BeginJournal,
+    /// There is none, or it was brought: the pair serves.
+    Enter,
+}
+
+/// How a replay ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The legs have all that the ring had, and are to be flushed.
+    Replayed,
+    /// The ring cannot be read.
+    Failed(PairError),
+}
+
+#[derive(Clone, Debug)]
 pub(super) struct Replay {
+    capacity_bytes: u64,
+    depth: u32,
+    /// The journal's drive.
+    device: DeviceId,
     /// The legs are ready for it.
-    pub is_due: bool,
+    is_due: bool,
     /// What is read; `None`: there is nothing, or it is over.
     head: Option<JournalHead>,
     legs: Vec<usize>,
@@ -57,109 +67,159 @@ pub(super) struct Replay {
     wrapped: bool,
     bringing: Option<Bringing>,
     flushes_left: usize,
+    /// Bytes written to legs.
+    bytes: u64,
 }
 
 impl Replay {
-    pub fn begin(&mut self, head: &JournalHead, legs: Vec<usize>, is_needed: bool) {
+    pub fn new(capacity_bytes: u64, depth: u32, device: DeviceId) -> Replay {
+        Replay {
+            capacity_bytes,
+            depth,
+            device,
+            is_due: false,
+            head: None,
+            legs: Vec::new(),
+            is_needed: false,
+            at: 0,
+            unit: 0,
+            wrapped: false,
+            bringing: None,
+            flushes_left: 0,
+            bytes: 0,
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What the ring holds is for these legs; `is_needed`: they have no other way to it.
+    pub fn resumes(&mut self, head: &JournalHead, legs: Vec<usize>, is_needed: bool) {
         (self.at, self.unit) = (head.tail_at, head.tail_unit);
         self.head = Some(head.clone());
         (self.legs, self.is_needed) = (legs, is_needed);
     }
-}
 
-impl Mirror {
-    pub(super) fn run_replay(&mut self, out: &mut Vec<Command>) {
-        if self.phase != Phase::Restoring || !std::mem::take(&mut self.replay.is_due) {
-            return;
-        }
-        if !self.journal.is_on() {
-            self.enter();
-        } else if self.replay.head.is_some() {
-            self.seek_unit(out);
+    /// The legs are as right as they can make each other: now the journal, and then users.
+    pub fn is_due(&mut self) {
+        self.is_due = true;
+    }
+
+    /// Goes on if the legs are ready.
+    pub fn run(
+        &mut self,
+        has_journal: bool,
+        commands: &mut Commands,
+    ) -> (Option<Step>, Option<End>) {
+        if !std::mem::take(&mut self.is_due) {
+            (None, None)
+        } else if !has_journal {
+            (Some(Step::Enter), None)
+        } else if self.head.is_some() {
+            (None, self.seek_unit(commands))
         } else {
-            self.begin_journal(out);
+            (Some(Step::BeginJournal), None)
         }
+    }
+
+    fn ring_bytes(&self) -> u64 {
+        self.head.as_ref().expect("there is a ring").ring_bytes
     }
 
     /// Reads where the next unit must lie.
-    fn seek_unit(&mut self, out: &mut Vec<Command>) {
-        let ring_bytes = self.replay.head.as_ref().expect("there is a ring").ring_bytes;
-        if self.replay.at + BLOCK_BYTES > ring_bytes {
-            self.seek_elsewhere(out);
-            return;
+    fn seek_unit(&mut self, commands: &mut Commands) -> Option<End> {
+        if self.at + BLOCK_BYTES > self.ring_bytes() {
+            return self.seek_elsewhere(commands);
         }
-        self.read_ring(self.replay.at, BLOCK_BYTES, Step::Header, out);
-    }
-
-    fn read_ring(&mut self, at: u64, length_bytes: u64, step: Step, out: &mut Vec<Command>) {
-        let op = IoOp::ReadMeta { offset_bytes: RING_AT + at, length_bytes };
-        self.send_to_journal(op, Flight::RingRead(at, step), out);
+        read_ring(self.at, BLOCK_BYTES, RingStep::Header, commands);
+        None
     }
 
     /// It may lie at the begin of the ring; or there is no more.
-    fn seek_elsewhere(&mut self, out: &mut Vec<Command>) {
-        let replay = &mut self.replay;
-        if !replay.wrapped && replay.at > 0 {
-            replay.wrapped = true;
-            self.read_ring(0, BLOCK_BYTES, Step::Header, out);
-            return;
+    fn seek_elsewhere(&mut self, commands: &mut Commands) -> Option<End> {
+        if !self.wrapped && self.at > 0 {
+            self.wrapped = true;
+            read_ring(0, BLOCK_BYTES, RingStep::Header, commands);
+            return None;
         }
-        let ring_bytes = replay.head.as_ref().expect("there is a ring").ring_bytes;
-        let length = SEARCHED_BYTES.min(ring_bytes - replay.at.min(ring_bytes));
+        let ring_bytes = self.ring_bytes();
+        let length = SEARCHED_BYTES.min(ring_bytes - self.at.min(ring_bytes));
         if length == 0 {
-            self.replayed(out);
-        } else {
-            let at = replay.at;
-            self.read_ring(at, length, Step::Search, out);
+            return Some(self.is_over());
         }
+        read_ring(self.at, length, RingStep::Search, commands);
+        None
+    }
+
+    fn is_over(&mut self) -> End {
+        self.head = None;
+        self.flushes_left = self.legs.len();
+        End::Replayed
+    }
+
+    /// The legs that were brought what the ring had.
+    pub fn legs(&self) -> &[usize] {
+        &self.legs
+    }
+
+    /// It is done without. Is a leg left that has no other way to what it lacks?
+    pub fn gives_up(&mut self) -> bool {
+        if !self.is_needed {
+            self.head = None;
+        }
+        self.is_needed
+    }
+
+    /// A leg has durably what it was brought.
+    pub fn is_durable(&mut self) {
+        self.flushes_left -= 1;
+        self.is_due = self.flushes_left == 0;
     }
 
     /// A part of the ring was read.
-    pub(super) fn ring_read(
+    pub fn ring_read(
         &mut self,
-        (at, step): (u64, Step),
+        (at, step): (u64, RingStep),
         status: Result<(), IoError>,
         bytes: &[u8],
-        out: &mut Vec<Command>,
-    ) {
+        commands: &mut Commands,
+    ) -> Option<End> {
         if let Err(error) = status {
-            self.replay_failed(PairError::Device(error), out);
-            return;
+            return Some(End::Failed(PairError::Device(error)));
         }
-        if step == Step::Search {
-            self.search(bytes, out);
-            return;
+        if step == RingStep::Search {
+            return Some(self.search(bytes));
         }
-        let head = self.replay.head.as_ref().expect("there is a ring");
+        let head = self.head.as_ref().expect("there is a ring");
         let ring_bytes = head.ring_bytes;
         match UnitHeader::decode(bytes, self.capacity_bytes) {
             Ok(header) => {
                 let end = at + header.header_bytes() + header.data_bytes();
                 let next = header.own == head.own
                     && header.generation == head.generation
-                    && header.sequence == self.replay.unit;
+                    && header.sequence == self.unit;
                 if next && end <= ring_bytes {
-                    self.read_unit(at, header, out);
-                } else {
-                    self.seek_elsewhere(out);
+                    self.read_unit(at, header, commands);
+                    return None;
                 }
             }
-            Err(FormatError::Short { .. }) if step == Step::Header => {
+            Err(FormatError::Short { .. }) if step == RingStep::Header => {
                 let length = UnitHeader::peek(bytes).expect("it was cut short");
                 if at + length <= ring_bytes {
-                    self.read_ring(at, length, Step::LongHeader, out);
-                } else {
-                    self.seek_elsewhere(out);
+                    read_ring(at, length, RingStep::LongHeader, commands);
+                    return None;
                 }
             }
-            Err(_) => self.seek_elsewhere(out),
+            Err(_) => {}
         }
+        self.seek_elsewhere(commands)
     }
 
-    fn read_unit(&mut self, at: u64, header: UnitHeader, out: &mut Vec<Command>) {
-        let buffer = self.name_buffer();
+    fn read_unit(&mut self, at: u64, header: UnitHeader, commands: &mut Commands) {
+        let buffer = commands.name_buffer();
         let length_bytes = header.data_bytes();
-        out.push(Command::Reserve { payload: buffer, length_bytes });
+        commands.reserve(buffer, length_bytes);
         let op = IoOp::Read {
             offset_bytes: RING_AT + at + header.header_bytes(),
             length_bytes,
@@ -169,159 +229,102 @@ impl Mirror {
         let end = at + header.header_bytes() + length_bytes;
         let (next, data_at, left) = (0, 0, 0);
         let touched = Stale::default();
-        self.replay.bringing = Some(Bringing { header, buffer, next, data_at, left, touched });
-        self.send_to_journal(op, Flight::RingData(end), out);
+        self.bringing = Some(Bringing { header, buffer, next, data_at, left, touched });
+        commands.send_to_journal(op, Flight::RingData(end));
     }
 
     /// The data of a unit was read.
-    pub(super) fn ring_data(
+    pub fn ring_data(
         &mut self,
         end: u64,
         status: Result<(), IoError>,
         checksums: &[u32],
-        out: &mut Vec<Command>,
-    ) {
-        let bringing = self.replay.bringing.as_ref().expect("it was read");
+        roles: &Roles,
+        commands: &mut Commands,
+    ) -> Option<End> {
+        let bringing = self.bringing.as_ref().expect("it was read");
         if let Err(error) = status {
-            self.drop_brought(out);
-            self.replay_failed(PairError::Device(error), out);
-        } else if self.contents && bringing.header.checksums != checksums {
-            self.drop_brought(out);
-            self.seek_elsewhere(out);
-        } else {
-            (self.replay.at, self.replay.wrapped) = (end, false);
-            self.replay.unit += 1;
-            self.bring(out);
+            self.drop_brought(commands);
+            return Some(End::Failed(PairError::Device(error)));
         }
+        if commands.has_contents() && bringing.header.checksums != checksums {
+            self.drop_brought(commands);
+            return self.seek_elsewhere(commands);
+        }
+        (self.at, self.wrapped) = (end, false);
+        self.unit += 1;
+        self.bring(roles, commands)
     }
 
-    fn drop_brought(&mut self, out: &mut Vec<Command>) {
-        if let Some(Bringing { buffer, .. }) = self.replay.bringing.take() {
-            out.push(Command::Release(buffer));
+    fn drop_brought(&mut self, commands: &mut Commands) {
+        if let Some(Bringing { buffer, .. }) = self.bringing.take() {
+            commands.release(buffer);
         }
     }
 
     /// Writes what may be written at once: writes that overlap follow one another.
-    fn bring(&mut self, out: &mut Vec<Command>) {
+    pub fn bring(&mut self, roles: &Roles, commands: &mut Commands) -> Option<End> {
         loop {
-            let Some(bringing) = &mut self.replay.bringing else { return };
+            let bringing = self.bringing.as_mut()?;
             let Some(&(offset, bytes)) = bringing.header.extents.get(bringing.next) else { break };
             let overlaps = bringing.touched.touches(offset, offset + bytes);
-            if overlaps || bringing.left >= self.config.depth {
+            if overlaps || bringing.left >= self.depth {
                 break;
             }
             bringing.touched.add(offset, offset + bytes);
             let (from, from_offset_bytes) = (bringing.buffer, bringing.data_at);
             bringing.next += 1;
             bringing.data_at += padded(bytes);
-            bringing.left += self.replay.legs.len() as u32;
-            let offset_bytes = self.place(offset);
-            for leg in self.replay.legs.clone() {
+            bringing.left += self.legs.len() as u32;
+            for &leg in &self.legs {
                 let op = IoOp::Write {
-                    offset_bytes,
+                    offset_bytes: commands.place(offset),
                     length_bytes: bytes,
                     from,
                     from_offset_bytes,
                     fua: false,
                 };
-                self.journal.stats.replayed_bytes += bytes;
-                self.send(leg, op, Flight::Brought, out);
+                self.bytes += bytes;
+                commands.send(roles, leg, op, Flight::Brought);
             }
         }
-        let bringing = self.replay.bringing.as_mut().expect("looked at above");
-        if bringing.left == 0 {
-            bringing.touched = Stale::default();
-            if bringing.next < bringing.header.extents.len() {
-                self.bring(out);
-            } else {
-                self.drop_brought(out);
-                self.seek_unit(out);
-            }
+        let bringing = self.bringing.as_mut().expect("looked at above");
+        if bringing.left > 0 {
+            return None;
         }
+        bringing.touched = Stale::default();
+        if bringing.next < bringing.header.extents.len() {
+            return self.bring(roles, commands);
+        }
+        self.drop_brought(commands);
+        self.seek_unit(commands)
     }
 
-    pub(super) fn brought(&mut self, status: Result<(), IoError>, out: &mut Vec<Command>) {
-        let bringing = self.replay.bringing.as_mut().expect("it was written");
-        bringing.left -= 1;
-        if let Err(error) = status
-            && self.phase != Phase::Stopped
-        {
-            self.fail_start(PairError::Device(error));
-        }
-        if self.phase != Phase::Stopped {
-            self.bring(out);
-        }
+    /// A write to a leg has ended.
+    pub fn brought(&mut self) {
+        self.bringing.as_mut().expect("it was written").left -= 1;
     }
 
     /// If a unit behind the end says that the one at the end was durable, that one is damaged.
-    fn search(&mut self, bytes: &[u8], out: &mut Vec<Command>) {
-        let head = self.replay.head.as_ref().expect("there is a ring");
+    fn search(&mut self, bytes: &[u8]) -> End {
+        let head = self.head.as_ref().expect("there is a ring");
         let proves = |block: usize| {
             let found = UnitHeader::decode(&bytes[block..], self.capacity_bytes);
             found.is_ok_and(|unit| {
                 let same = unit.own == head.own && unit.generation == head.generation;
-                same && unit.sequence > self.replay.unit && unit.durable_upto >= self.replay.unit
+                same && unit.sequence > self.unit && unit.durable_upto >= self.unit
             })
         };
         if (0..bytes.len()).step_by(BLOCK_BYTES as usize).any(proves) {
             let error = FormatError::Checksum { what: "unit of a pair's journal" };
-            let device = self.journal.view().device;
-            self.replay_failed(PairError::JournalDamaged { device, error }, out);
+            End::Failed(PairError::JournalDamaged { device: self.device, error })
         } else {
-            self.replayed(out);
+            self.is_over()
         }
     }
+}
 
-    /// The ring cannot be read. Where the legs have what they need from each other, it is done without.
-    fn replay_failed(&mut self, error: PairError, out: &mut Vec<Command>) {
-        if self.replay.is_needed {
-            self.fail_start(error);
-            return;
-        }
-        self.replay.head = None;
-        self.resync.all = true;
-        self.fail_journal(out);
-    }
-
-    /// The legs have all that the ring had.
-    fn replayed(&mut self, _out: &mut Vec<Command>) {
-        self.replay.head = None;
-        self.replay.flushes_left = self.replay.legs.len();
-        for leg in self.replay.legs.clone() {
-            self.flush_leg(leg, Then::Replayed);
-        }
-    }
-
-    pub(super) fn replay_durable(&mut self) {
-        self.replay.flushes_left -= 1;
-        self.replay.is_due = self.replay.flushes_left == 0;
-    }
-
-    /// An empty ring; the legs are told when its head is durable.
-    fn begin_journal(&mut self, out: &mut Vec<Command>) {
-        let generation = self.journal.generation + 1;
-        self.journal.begin(generation);
-        self.write_head(1, out);
-    }
-
-    /// The head of the new generation is durable.
-    pub(super) fn journal_is_begun(&mut self, out: &mut Vec<Command>) {
-        self.records.journal = self.journal.generation;
-        if self.is_alone() {
-            // it goes with the record that it serves alone
-            self.enter();
-        } else {
-            self.write_record(Why::Journal, out);
-        }
-    }
-
-    /// The legs know the generation that counts, or that none does.
-    pub(super) fn journal_is_open(&mut self, generation: u32) {
-        if self.journal.state == State::Starting && generation == self.journal.generation {
-            self.journal.state = State::Open;
-        }
-        if self.phase == Phase::Restoring {
-            self.enter();
-        }
-    }
+fn read_ring(at: u64, length_bytes: u64, step: RingStep, commands: &mut Commands) {
+    let op = IoOp::ReadMeta { offset_bytes: RING_AT + at, length_bytes };
+    commands.send_to_journal(op, Flight::RingRead(at, step));
 }

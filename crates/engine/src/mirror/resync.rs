@@ -4,11 +4,16 @@
 //! touches a piece under way is written. Both legs are written to meanwhile, and the one that lacks
 //! nothing is read.
 
-use super::flush::Then;
-use super::record::Why;
+use super::cache::Cache;
+use super::commands::Commands;
+use super::config;
+use super::flight::Flight;
+use super::journal::Journal;
+use super::meta::Metas;
+use super::roles::{Death, Phase, Roles};
 use super::stale::Stale;
-use super::{Flight, Mirror, Phase, config};
-use crate::port::{Command, IoOp};
+use super::survivor::Survivor;
+use crate::port::IoOp;
 use tandem_block::{Duration, Instant, IoError, PayloadId};
 
 /// Bytes in a second while users are served: half of what an old SATA SSD writes (guess).
@@ -24,24 +29,69 @@ struct Piece {
     buffer: PayloadId,
 }
 
-#[derive(Clone, Debug, Default)]
+/// What has to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Both legs are flushed, and then what is equal by now goes on record.
+    FlushBoth,
+    /// The lead has what it was behind in: it is flushed.
+    FlushLead,
+}
+
+/// What a piece that could not be read means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The pair cannot start.
+    Start(IoError),
+    /// The leg that it was read from is dead.
+    Leg,
+}
+
+#[derive(Clone, Debug)]
 pub(super) struct Resync {
+    /// What each leg lacks: it is not read there.
+    stale: [Stale; 2],
     piece: Option<Piece>,
     next_at: Option<Instant>,
     unrecorded_bytes: u64,
     /// Legs that were flushed since the last piece.
     flushed: [bool; 2],
     recording: bool,
-    /// A leg is behind, or it is not on record yet that none is.
-    pub active: bool,
     /// The other leg lacks everything, not only what a crash left in doubt.
-    pub all: bool,
+    all: bool,
     /// What the engine has taken for the truth since the start, and the leg that is behind lacks: it is
     /// copied first, and no FLUSH is answered before. Only with a journal.
-    pub wanted: Stale,
+    wanted: Stale,
+    /// The engine does not serve yet: what it reads it takes for the truth.
+    is_recovering: bool,
+    /// Bytes copied.
+    copied_bytes: u64,
 }
 
 impl Resync {
+    pub fn new() -> Resync {
+        Resync {
+            stale: Default::default(),
+            piece: None,
+            next_at: None,
+            unrecorded_bytes: 0,
+            flushed: [false; 2],
+            recording: false,
+            all: false,
+            wanted: Stale::default(),
+            is_recovering: true,
+            copied_bytes: 0,
+        }
+    }
+
+    pub fn copied_bytes(&self) -> u64 {
+        self.copied_bytes
+    }
+
+    pub fn stale(&self) -> &[Stale; 2] {
+        &self.stale
+    }
+
     /// Is a piece that touches this under way?
     pub fn covers(&self, start: u64, end: u64) -> bool {
         self.piece.as_ref().is_some_and(|piece| start < piece.end && piece.start < end)
@@ -50,213 +100,320 @@ impl Resync {
     pub fn is_idle(&self) -> bool {
         self.piece.is_none() && !self.recording
     }
+
+    /// Does no leg lack anything?
+    pub fn are_equal(&self) -> bool {
+        self.stale.iter().all(Stale::is_empty)
+    }
+
+    pub fn is_readable(&self, leg: usize, start: u64, end: u64, roles: &Roles) -> bool {
+        roles.is_alive(leg) && !self.stale[leg].touches(start, end)
+    }
+
+    /// The leg that may be asked for these bytes: the reader, unless it is behind there.
+    pub fn readable_leg(&self, start: u64, end: u64, roles: &Roles) -> Option<usize> {
+        [roles.reader(), 1 - roles.reader()]
+            .into_iter()
+            .find(|&leg| self.is_readable(leg, start, end, roles))
+    }
+
+    /// What of this a leg lacks.
+    pub fn lacks_within(&self, leg: usize, start: u64, end: u64) -> Vec<(u64, u64)> {
+        self.stale[leg].within(start, end)
+    }
+
+    /// A FLUSH waits until this is copied.
+    pub fn holds_flushes(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// Legs that live and do not lack everything, a bit for each.
+    pub fn members(&self, roles: &Roles) -> u8 {
+        let lacks_all = |leg: usize| self.all && leg != roles.lead();
+        (0..2).filter(|&leg| roles.is_alive(leg) && !lacks_all(leg)).map(|leg| 1 << leg).sum()
+    }
+
+    /// The engine serves.
+    pub fn engine_runs(&mut self) {
+        self.is_recovering = false;
+    }
+
+    /// The engine reads this, and may take for the truth what only the lead has there: what a crash cut
+    /// short, or what it said before it was flushed.
+    pub fn adopt(
+        &mut self,
+        (start, end): (u64, u64),
+        meta: bool,
+        roles: &Roles,
+        journal: &Journal,
+    ) {
+        let other = roles.other();
+        let behind = journal.is_on() && roles.is_alive(other) && !self.all;
+        if !behind || !(meta || self.is_recovering) {
+            return;
+        }
+        for (from, to) in self.stale[other].within(start, end) {
+            self.wanted.add(from, to);
+        }
+    }
+
+    /// A leg lacks nothing of this any more.
+    pub fn is_new_there(
+        &mut self,
+        leg: usize,
+        (start, end): (u64, u64),
+        roles: &Roles,
+        survivor: &mut Survivor,
+    ) {
+        self.stale[leg].remove(start, end);
+        if leg != roles.lead() {
+            self.wanted.remove(start, end);
+        } else if roles.is_alone() {
+            survivor.has(start, end);
+        }
+    }
 }
 
-impl Mirror {
-    pub(super) fn resync_due(&self) -> Instant {
-        if self.resync.is_idle() && self.wants_piece().is_some() {
-            self.resync.next_at.filter(|&at| at > self.now).unwrap_or(Instant::NEVER)
+/// Begin and end.
+impl Resync {
+    /// What the legs lack at the start; `all`: the one that does not lead lacks everything.
+    pub fn resumes(&mut self, lead: usize, [leads, other]: [Stale; 2], all: bool) {
+        self.all = !other.is_empty() && all;
+        (self.stale[lead], self.stale[1 - lead]) = (leads, other);
+    }
+
+    /// The leg that does not lead lacks this too.
+    pub fn lacks(&mut self, leg: usize, more: &Stale) {
+        self.stale[leg].add_all(more);
+    }
+
+    /// A leg that is behind cannot be brought what it lacks in another way.
+    pub fn lacks_all(&mut self) {
+        self.all = true;
+    }
+
+    /// A leg died: there is nothing to copy any more. A piece's buffer goes with the command that is
+    /// under way for it.
+    pub fn leg_died(&mut self, death: Death, has_journal: bool) {
+        let wanted = std::mem::take(&mut self.wanted);
+        if has_journal && !self.all && death.led && death.served {
+            // the journal has brought it all that was flushed before the start; what it lacks of the rest
+            // nobody was told of, but for this
+            self.stale[death.survivor] = wanted;
+        }
+        self.stale[death.leg] = Stale::default();
+        self.recording = false;
+        self.flushed = [false; 2];
+    }
+}
+
+/// Pieces.
+impl Resync {
+    pub fn due(&self, roles: &Roles, now: Instant) -> Instant {
+        if self.is_idle() && self.wants_piece(roles).is_some() {
+            self.next_at.filter(|&at| at > now).unwrap_or(Instant::NEVER)
         } else {
             Instant::NEVER
         }
     }
 
     /// The leg that is behind, if both live: first the lead, which nothing else can be built on.
-    fn wants_piece(&self) -> Option<usize> {
-        let phase = matches!(self.phase, Phase::Restoring | Phase::Serving);
-        if self.alive != [true; 2] || !phase || self.records.blocks_all() {
+    fn wants_piece(&self, roles: &Roles) -> Option<usize> {
+        let phase = matches!(roles.phase(), Phase::Restoring | Phase::Serving);
+        if roles.is_alone() || !phase || roles.blocks_all() {
             return None;
         }
-        let other = (self.phase == Phase::Serving).then_some(1 - self.lead);
-        let legs = std::iter::once(self.lead).chain(other);
+        let other = (roles.phase() == Phase::Serving).then_some(roles.other());
+        let legs = std::iter::once(roles.lead()).chain(other);
         legs.into_iter().find(|&leg| !self.stale[leg].is_empty())
     }
 
-    pub(super) fn run_resync(&mut self, out: &mut Vec<Command>) {
-        let whole = self.stale.iter().all(Stale::is_empty);
-        if self.resync.active && whole && self.resync.is_idle() && self.phase == Phase::Serving {
-            self.record_resync();
+    /// Reads the next piece, if it is its time.
+    pub fn run(
+        &mut self,
+        roles: &Roles,
+        metas: &Metas,
+        cache: &Cache,
+        commands: &mut Commands,
+    ) -> Option<Step> {
+        let (now, is_serving) = (commands.now(), roles.phase() == Phase::Serving);
+        if roles.has_laggard() && self.are_equal() && self.is_idle() && is_serving {
+            return Some(self.begin_record());
         }
-        let rests = self.resync.next_at.is_some_and(|at| at > self.now);
-        if !self.resync.is_idle() || (rests && self.resync.wanted.is_empty()) {
-            return;
+        let rests = self.next_at.is_some_and(|at| at > now);
+        if !self.is_idle() || (rests && self.wanted.is_empty()) {
+            return None;
         }
-        let Some(leg) = self.wants_piece() else { return };
-        let wanted = self.resync.wanted.first(config::RESYNC_BYTES).filter(|_| leg != self.lead);
+        let leg = self.wants_piece(roles)?;
+        let wanted = self.wanted.first(config::RESYNC_BYTES).filter(|_| leg != roles.lead());
         let first = wanted.or(self.stale[leg].first(config::RESYNC_BYTES));
         let (start, end) = first.expect("it lacks something");
         let source = 1 - leg;
-        let metas = self.metas.iter().any(|(_, meta)| start < meta.end() && meta.offset < end);
-        let busy = (0..2).any(|leg| self.cache.busy(start, end, leg));
+        let metas = metas.extents().any(|(from, to)| start < to && from < end);
+        let busy = (0..2).any(|leg| cache.busy(start, end, leg));
         if metas || busy || self.stale[source].touches(start, end) {
-            return; // asked again with the next completion
+            return None; // asked again with the next completion
         }
-        let buffer = self.name_buffer();
+        let buffer = commands.name_buffer();
         let length_bytes = end - start;
-        if self.contents {
-            out.push(Command::Reserve { payload: buffer, length_bytes });
+        if commands.has_contents() {
+            commands.reserve(buffer, length_bytes);
         }
         let takes = Duration::from_ns(length_bytes * 1_000_000_000 / BYTES_PER_S);
-        if self.phase == Phase::Serving {
-            self.resync.next_at = Some(self.now + takes);
+        if is_serving {
+            self.next_at = Some(now + takes);
         }
-        self.resync.piece = Some(Piece { leg, start, end, buffer });
+        self.piece = Some(Piece { leg, start, end, buffer });
         let op = IoOp::Read {
-            offset_bytes: self.place(start),
+            offset_bytes: commands.place(start),
             length_bytes,
             into: buffer,
             into_offset_bytes: 0,
         };
-        self.send(source, op, Flight::ResyncRead, out);
+        commands.send(roles, source, op, Flight::ResyncRead);
+        None
     }
 
-    pub(super) fn resync_read(
+    /// A piece was read, or could not be.
+    pub fn read(
         &mut self,
-        source: usize,
         status: Result<(), IoError>,
-        out: &mut Vec<Command>,
-    ) {
-        let Some(Piece { leg, start, end, buffer }) = self.resync.piece.clone() else { return };
+        roles: &Roles,
+        commands: &mut Commands,
+    ) -> Option<Failure> {
+        let Piece { leg, start, end, buffer } = self.piece.clone()?;
         if let Err(error) = status {
-            self.drop_piece(out);
-            if self.phase == Phase::Restoring {
-                self.started = Some(Err(super::PairError::Device(error)));
-                self.phase = Phase::Stopped;
-            } else if matches!(error, IoError::Dead(_)) {
-                self.fail_leg(source, out);
-            } else {
-                // what cannot be read cannot be copied: it is as lost as it was on one drive
-                self.resync.wanted.remove(start, end);
-                self.resync.next_at = Some(self.now + Duration::from_s(1));
+            self.drop_piece(commands);
+            if roles.phase() == Phase::Restoring {
+                return Some(Failure::Start(error));
             }
-            return;
+            if matches!(error, IoError::Dead(_)) {
+                return Some(Failure::Leg);
+            }
+            // what cannot be read cannot be copied: it is as lost as it was on one drive
+            self.wanted.remove(start, end);
+            self.next_at = Some(commands.now() + Duration::from_s(1));
+            return None;
         }
-        if !self.alive[leg] {
-            self.drop_piece(out);
-            return;
+        if !roles.is_alive(leg) {
+            self.drop_piece(commands);
+            return None;
         }
         let op = IoOp::Write {
-            offset_bytes: self.place(start),
+            offset_bytes: commands.place(start),
             length_bytes: end - start,
             from: buffer,
             from_offset_bytes: 0,
             fua: false,
         };
-        self.stats.resynced_bytes += end - start;
-        self.send(leg, op, Flight::ResyncWrite, out);
+        self.copied_bytes += end - start;
+        commands.send(roles, leg, op, Flight::ResyncWrite);
+        None
     }
 
-    pub(super) fn resync_written(
-        &mut self,
-        leg: usize,
-        status: Result<(), IoError>,
-        out: &mut Vec<Command>,
-    ) {
-        let Some(piece) = self.resync.piece.clone() else { return };
-        self.drop_piece(out);
-        if status.is_err() {
-            self.fail_leg(leg, out);
-            return;
-        }
-        self.is_new_there(leg, piece.start, piece.end);
-        self.flushes.volatile[leg] = true;
-        self.resync.unrecorded_bytes += piece.end - piece.start;
-        if self.phase == Phase::Restoring {
-            if self.stale[self.lead].is_empty() {
-                self.flush_leg(self.lead, Then::Equal);
-            }
-            return;
-        }
-        if self.resync.unrecorded_bytes >= RECORDED_BYTES {
-            self.record_resync();
-        }
+    /// A piece was written, or the leg that it was written to failed. Returns its bytes.
+    pub fn take_piece(&mut self, commands: &mut Commands) -> Option<(u64, u64)> {
+        let Piece { start, end, .. } = self.piece.clone()?;
+        self.drop_piece(commands);
+        Some((start, end))
     }
 
-    fn drop_piece(&mut self, out: &mut Vec<Command>) {
-        if let Some(piece) = self.resync.piece.take()
-            && self.contents
+    /// A leg has a piece. What has to be done when it is one of many, or the last one?
+    pub fn written(&mut self, (start, end): (u64, u64), roles: &Roles) -> Option<Step> {
+        self.unrecorded_bytes += end - start;
+        if roles.phase() == Phase::Restoring {
+            return self.stale[roles.lead()].is_empty().then_some(Step::FlushLead);
+        }
+        (self.unrecorded_bytes >= RECORDED_BYTES).then(|| self.begin_record())
+    }
+
+    fn drop_piece(&mut self, commands: &mut Commands) {
+        if let Some(piece) = self.piece.take()
+            && commands.has_contents()
         {
-            out.push(Command::Release(piece.buffer));
+            commands.release(piece.buffer);
         }
     }
+}
 
-    /// Both legs are flushed, and then what is equal by now is on record.
-    fn record_resync(&mut self) {
-        self.resync.unrecorded_bytes = 0;
-        self.resync.recording = true;
-        self.resync.flushed = [false; 2];
-        self.records.recent.clear();
-        self.flush_leg(0, Then::Equal);
-        self.flush_leg(1, Then::Equal);
+/// Records.
+impl Resync {
+    fn begin_record(&mut self) -> Step {
+        self.unrecorded_bytes = 0;
+        self.recording = true;
+        self.flushed = [false; 2];
+        Step::FlushBoth
+    }
+
+    /// Does what was reached wait for its record?
+    pub fn is_recording(&self) -> bool {
+        self.recording
     }
 
     /// A leg was flushed after a piece.
-    pub(super) fn is_equal(&mut self, leg: usize, out: &mut Vec<Command>) {
-        match self.phase {
-            Phase::Restoring => self.restored(out),
-            _ if self.resync.recording => self.resync.flushed[leg] = true,
-            Phase::Stopping => self.stop_flushed(leg),
-            _ => {}
-        }
+    pub fn is_flushed(&mut self, leg: usize) {
+        self.flushed[leg] = true;
     }
 
-    /// What was reached goes on record when both legs are flushed.
-    pub(super) fn run_resync_record(&mut self, out: &mut Vec<Command>) {
-        let ready = self.resync.recording && self.resync.flushed == [true; 2];
-        if ready && !self.records.is_writing() && !self.records.alone_wanted {
-            self.resync.flushed = [false; 2];
-            self.write_record(Why::Resynced, out);
-        }
+    /// May what was reached go on record?
+    pub fn is_ready(&self) -> bool {
+        self.recording && self.flushed == [true; 2]
     }
 
-    pub(super) fn resync_is_on_record(&mut self) {
-        self.resync.recording = false;
-        if self.resync.active && self.stale.iter().all(Stale::is_empty) {
-            self.resync.active = false;
-            // the ring brings the leg that lacked everything what it lacks from now on
-            self.journal.head_wanted |= self.resync.all && self.journal.is_on();
-            self.resync.all = false;
-            self.begin_turns();
-        }
+    /// It is being written.
+    pub fn record_begins(&mut self) {
+        self.flushed = [false; 2];
     }
 
-    /// Both legs are equal but for what the cache holds: from now on they take turns.
-    fn begin_turns(&mut self) {
-        self.since = self.now;
-        self.reader = 1 - self.lead;
-        let other = 1 - self.lead;
-        self.requeue(other);
-        let queue = &mut self.queues[other];
-        queue.backlog = std::mem::take(&mut queue.fresh);
-        self.records.lacking = Stale::default();
-        for (_, entry) in self.cache.iter().filter(|(_, entry)| !entry.is_trim) {
-            self.records.lacking.add(entry.offset, entry.end());
-        }
+    /// It is durable. Do the legs take turns from now on? Then: did one of them lack everything?
+    pub fn is_on_record(&mut self, roles: &Roles) -> Option<bool> {
+        self.recording = false;
+        (roles.has_laggard() && self.are_equal()).then(|| std::mem::take(&mut self.all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::PairConfig;
+    use super::*;
+    use tandem_block::DeviceId;
+
+    fn behind(parts: &[(u64, u64)]) -> Resync {
+        let mut resync = Resync::new();
+        let mut other = Stale::default();
+        parts.iter().for_each(|&(from, to)| other.add(from, to));
+        resync.resumes(0, [Stale::default(), other], false);
+        resync
     }
 
-    /// The engine reads this, and may take for the truth what only the lead has there: what a crash cut
-    /// short, or what it said before it was flushed.
-    pub(super) fn adopt(&mut self, (start, end): (u64, u64), meta: bool) {
-        let other = 1 - self.lead;
-        let behind = self.journal.is_on() && self.alive[other] && !self.resync.all;
-        if !behind || !(meta || self.is_recovering) || !self.stale[other].touches(start, end) {
-            return;
+    /// Who may be asked, by who is read, and what is asked for.
+    #[test]
+    fn a_leg_that_is_behind_is_read_elsewhere() {
+        let mut roles = Roles::new(&PairConfig::default(), true);
+        let resync = behind(&[(100, 200)]);
+        for (reader, start, end, want) in
+            [(0, 0, 1_000, Some(0)), (1, 0, 100, Some(1)), (1, 199, 300, Some(0))]
+        {
+            roles.resumes(reader, [true; 2]);
+            assert_eq!(resync.readable_leg(start, end, &roles), want, "{start}..{end}");
         }
-        for (from, to) in self.stale[other].within(start, end) {
-            self.resync.wanted.add(from, to);
-        }
+        roles.is_absent(0);
+        assert_eq!(resync.readable_leg(150, 160, &roles), None);
     }
 
-    /// Does a leg lack everything?
-    pub(super) fn lacks_all(&self, leg: usize) -> bool {
-        self.resync.all && leg != self.lead
-    }
-
-    /// A leg died: there is nothing to copy any more.
-    pub(super) fn stop_resync(&mut self, _out: &mut Vec<Command>) {
-        // the piece's buffer goes with the command that is under way for it
-        self.resync.active = false;
-        self.resync.recording = false;
-        self.resync.flushed = [false; 2];
+    /// What the engine took for the truth is what a survivor lacks, if a journal brought it the rest.
+    #[test]
+    fn the_lead_dies_while_the_other_one_is_behind() {
+        let journal = Journal::new(&PairConfig::default(), DeviceId(2));
+        for (has_journal, want) in [(true, vec![]), (false, vec![(100, 200)])] {
+            let mut roles = Roles::new(&PairConfig::default(), true);
+            roles.serves(Instant::ZERO);
+            let mut resync = behind(&[(100, 200)]);
+            resync.adopt((0, 150), true, &roles, &journal);
+            assert!(!resync.holds_flushes(), "there is no journal");
+            let death = roles.leg_dies(0, IoError::Dead(DeviceId(0)), 0).expect("it lived");
+            resync.leg_died(death, has_journal);
+            assert_eq!(resync.stale()[1].parts().collect::<Vec<_>>(), want);
+        }
     }
 }

@@ -3,220 +3,146 @@
 //! Source: requirements I16. The books alone: units, what is still needed of them and how much of the
 //! ring they take. What is sent to the drive is `journal`'s.
 
-use super::cache::EntryId;
-use super::config::JournalConfig;
-use super::windows;
-use crate::bcw::controller::Controller;
-use crate::format::pair_journal::{UnitHeader, header_bytes, padded, ring_bytes};
+use super::roles::{Phase, Roles};
+use crate::format::pair_journal::{header_bytes, padded};
 use std::collections::VecDeque;
-use tandem_block::{BLOCK_BYTES, DeviceId, Instant, PayloadId};
+use tandem_block::BLOCK_BYTES;
 
-/// What the journal is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum State {
-    /// There is none, or it is dead.
-    #[default]
-    Off,
-    /// What is accepted will be noted.
-    Starting,
-    /// It is on record.
-    Open,
-}
+/// The ring's tail is moved when so much of it is in use …
+const USED_PERCENT: u64 = 50;
+/// … and that brings so much.
+const FREED_PERCENT: u64 = 12;
+/// Legs are flushed for the journal's sake when so much is in use.
+const PRESSING_PERCENT: u64 = 75;
 
 /// A unit in the ring.
 #[derive(Clone, Debug)]
-pub(super) struct Unit {
-    pub at: u64,
+struct Unit {
+    at: u64,
     /// With what was left unused before it.
-    pub bytes: u64,
-    pub acknowledged: bool,
+    bytes: u64,
+    acknowledged: bool,
     /// Writes in it that each leg has not got yet.
-    pub left: [u32; 2],
+    left: [u32; 2],
     /// When it got the last one.
-    pub done_at: [u64; 2],
+    done_at: [u64; 2],
 }
 
-/// The unit that is being written.
-#[derive(Clone, Debug)]
-pub(super) struct Writing {
-    pub header: UnitHeader,
-    pub at: u64,
-    /// Its writes, with their order of acceptance.
-    pub entries: Vec<(EntryId, u64)>,
-    pub staging: PayloadId,
-    /// Bytes of the part that is with a hard drive.
-    pub part_bytes: u64,
-    /// Commands under way.
-    pub left: u32,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Flushing {
-    /// Units acknowledged before it.
-    pub upto: u64,
-    /// For a FLUSH of the pair.
-    pub batch: bool,
-}
-
-/// A write that was not noted yet, with its order of acceptance and what it takes in the ring at most.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
-    pub id: EntryId,
-    pub sequence: u64,
-    pub bytes: u64,
-}
-
-/// A pair's journal.
-#[derive(Clone, Debug)]
-pub(super) struct Journal {
-    pub state: State,
-    pub device: DeviceId,
-    pub own: u128,
-    pub generation: u32,
-    pub head_sequence: u64,
-    pub slot: u8,
-    pub ring_bytes: u64,
-    pub waiting: VecDeque<Waiting>,
-    pub waiting_bytes: u64,
-    pub writing: Option<Writing>,
-    /// Units in the ring, the first with the number `first_unit`.
-    pub units: VecDeque<Unit>,
-    pub first_unit: u64,
-    pub used_bytes: u64,
-    pub next_at: u64,
-    /// Units up to here are acknowledged, and durable.
-    pub acknowledged: u64,
-    pub durable: u64,
-    /// FUA writes that wait for a flush.
-    pub fua: Vec<(EntryId, u64)>,
-    pub flushing: Option<Flushing>,
-    pub flush_wanted: bool,
-    /// The head being written: the first unit that it keeps.
-    pub heading: Option<u64>,
-    pub head_wanted: bool,
-    /// Counts units that reached a leg; and where each leg's last flush stood.
-    pub ticks: u64,
-    pub flushed_to: [u64; 2],
-    pub stats: JournalStats,
-    /// Keeps a hard drive's writes fast; and when it wants to be asked again.
-    pub bcw: Option<Box<Controller>>,
-    pub ask_at: Instant,
-    /// A flush opens the next window of a hard drive.
-    pub window_wanted: bool,
-    /// A FUA write waits to be noted.
-    pub is_urgent: bool,
-    /// Units that were written although they would be slow.
-    pub waited: u64,
-}
-
-/// What a pair's journal has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct JournalStats {
-    /// Units written.
-    pub units: u64,
-    /// Their bytes.
-    pub written_bytes: u64,
-    /// Bytes of users' and the engine's writes in them.
-    pub data_bytes: u64,
-    /// Flushes.
-    pub flushes: u64,
-    /// Times that the tail was moved.
-    pub heads: u64,
-    /// Bytes that were written to a leg at the start.
-    pub replayed_bytes: u64,
-}
-
-/// A pair's journal as seen from outside.
+/// Room for a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JournalView {
-    /// Its id in the event loop.
-    pub device: DeviceId,
-    /// Does it take part?
-    pub alive: bool,
-    /// Bytes of the ring.
-    pub ring_bytes: u64,
-    /// … in use
-    pub used_bytes: u64,
-    /// Where the buffer of a hard drive stands.
-    pub window: Option<&'static str>,
-    /// Units of a hard drive that did not wait for its buffer.
-    pub forced: u64,
-    /// Counters.
-    pub stats: JournalStats,
+pub(super) struct Room {
+    pub at: u64,
+    /// Left unused before it.
+    skipped: u64,
+    bytes: u64,
 }
 
-impl Journal {
-    pub fn new(config: Option<&JournalConfig>, device: DeviceId) -> Journal {
-        let absent = config.is_none_or(|config| config.absent);
-        Journal {
-            state: if absent { State::Off } else { State::Starting },
-            device,
-            own: config.map_or(0, |config| config.uuid),
-            generation: 0,
-            head_sequence: 0,
-            slot: 0,
-            ring_bytes: config.map_or(0, |config| ring_bytes(config.capacity_bytes)),
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            writing: None,
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    bytes: u64,
+    /// Units in the ring, the first with the number `first_unit`.
+    units: VecDeque<Unit>,
+    first_unit: u64,
+    used_bytes: u64,
+    next_at: u64,
+    /// Units up to here are acknowledged, and durable.
+    acknowledged: u64,
+    durable: u64,
+    /// Counts units that reached a leg; and where each leg's last flush stood.
+    ticks: u64,
+    flushed_to: [u64; 2],
+}
+
+/// What a write takes in the ring at most.
+pub(super) fn bytes_of(length: u64) -> u64 {
+    let data = padded(length);
+    header_bytes(1, (data / BLOCK_BYTES) as usize) + data
+}
+
+impl Ring {
+    pub fn new(bytes: u64) -> Ring {
+        Ring {
+            bytes,
             units: VecDeque::new(),
             first_unit: 1,
             used_bytes: 0,
             next_at: 0,
             acknowledged: 0,
             durable: 0,
-            fua: Vec::new(),
-            flushing: None,
-            flush_wanted: false,
-            heading: None,
-            head_wanted: false,
             ticks: 0,
             flushed_to: [0; 2],
-            stats: JournalStats::default(),
-            bcw: config.and_then(|config| config.profile.as_ref()).map(windows::controller),
-            ask_at: Instant::NEVER,
-            window_wanted: false,
-            is_urgent: false,
-            waited: 0,
         }
     }
 
-    pub fn is_on(&self) -> bool {
-        self.state != State::Off
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    pub fn ring_bytes(&self) -> u64 {
-        self.ring_bytes
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes
     }
 
-    /// What a write takes in the ring at most.
-    pub fn bytes_of(length: u64) -> u64 {
-        let data = padded(length);
-        header_bytes(1, (data / BLOCK_BYTES) as usize) + data
+    /// It begins anew, and is empty.
+    pub fn begins(&mut self) {
+        (self.first_unit, self.next_at) = (1, 0);
+        (self.acknowledged, self.durable) = (0, 0);
+        self.clear();
     }
 
-    /// Has the ring room for one more write? One always passes when it is empty.
-    pub fn has_room(&self, length: u64) -> bool {
-        let accepted = self.used_bytes + self.waiting_bytes;
-        !self.is_on()
-            || accepted == 0
-            || accepted + Journal::bytes_of(length) <= self.ring_bytes / 8 * 7
+    /// Nobody needs what is in it.
+    pub fn clear(&mut self) {
+        self.units.clear();
+        self.used_bytes = 0;
     }
 
-    /// Where a unit of so many bytes may go, and what is left unused before it.
-    pub fn place(&self, bytes: u64) -> Option<(u64, u64)> {
-        assert!(bytes <= self.ring_bytes, "a ring holds the largest write: {bytes}");
-        let (at, skipped) = if self.next_at + bytes <= self.ring_bytes {
+    /// Has the ring room for one more write, besides those that wait? One always passes when it is empty.
+    pub fn has_room(&self, length: u64, waiting_bytes: u64) -> bool {
+        let accepted = self.used_bytes + waiting_bytes;
+        accepted == 0 || accepted + bytes_of(length) <= self.bytes / 8 * 7
+    }
+
+    /// Where a unit of so many bytes may go.
+    pub fn room(&self, bytes: u64) -> Option<Room> {
+        assert!(bytes <= self.bytes, "a ring holds the largest write: {bytes}");
+        let (at, skipped) = if self.next_at + bytes <= self.bytes {
             (self.next_at, 0)
         } else {
             // in an empty ring nothing lies there
-            (0, if self.units.is_empty() { 0 } else { self.ring_bytes - self.next_at })
+            (0, if self.units.is_empty() { 0 } else { self.bytes - self.next_at })
         };
-        (self.used_bytes + skipped + bytes <= self.ring_bytes).then_some((at, skipped))
+        let fits = self.used_bytes + skipped + bytes <= self.bytes;
+        fits.then_some(Room { at, skipped, bytes })
     }
 
     pub fn next_unit(&self) -> u64 {
         self.first_unit + self.units.len() as u64
+    }
+
+    /// A unit goes there that has so many writes which each leg lacks.
+    pub fn push(&mut self, room: Room, left: [u32; 2]) {
+        self.ticks += 1;
+        let bytes = room.skipped + room.bytes;
+        let done_at = [self.ticks; 2];
+        self.units.push_back(Unit { at: room.at, bytes, acknowledged: false, left, done_at });
+        self.used_bytes += bytes;
+        self.next_at = room.at + room.bytes;
+    }
+
+    pub fn is_acknowledged(&mut self, unit: u64) {
+        self.acknowledged = unit;
+        self.units[(unit - self.first_unit) as usize].acknowledged = true;
+    }
+
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    pub fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    pub fn is_durable_upto(&mut self, unit: u64) {
+        self.durable = unit;
     }
 
     /// A leg has a write of this unit.
@@ -239,61 +165,113 @@ impl Journal {
         self.flushed_to[leg] = self.flushed_to[leg].max(ticks);
     }
 
-    /// Is a write on the journal, durably?
-    pub fn has_durably(&self, unit: u64) -> bool {
-        !self.is_on() || (unit > 0 && unit <= self.durable)
+    /// The first unit that a leg may lack; `early`: that the lead may lack, flushed or not.
+    pub fn first_kept(&self, roles: &Roles, early: bool) -> u64 {
+        let durable = |unit: &&Unit| {
+            let on = |leg: usize| {
+                let flushed = unit.done_at[leg] <= self.flushed_to[leg];
+                unit.left[leg] == 0 && (flushed || !roles.is_durable())
+            };
+            let early = early && unit.left[roles.lead()] == 0;
+            let all = (0..2).all(|leg| !roles.is_alive(leg) || on(leg));
+            unit.acknowledged && (all || early)
+        };
+        self.first_unit + self.units.iter().take_while(durable).count() as u64
     }
 
-    /// Nobody waits for the flush under way, or the one that is wanted, any more.
-    pub fn forget_batch(&mut self) {
-        self.flush_wanted = false;
-        if let Some(flushing) = &mut self.flushing {
-            flushing.batch = false;
+    /// Is it worth a write of the head to begin at this unit?
+    pub fn is_worth_moving(&self, tail: u64) -> bool {
+        let count = (tail - self.first_unit) as usize;
+        let freed: u64 = self.units.iter().take(count).map(|unit| unit.bytes).sum();
+        let used = self.used_bytes * 100 > self.bytes * USED_PERCENT;
+        let some = freed * 100 > self.bytes * FREED_PERCENT || tail == self.next_unit();
+        used && freed > 0 && some
+    }
+
+    /// Legs whose flush would let the tail be moved from this unit, where roles do not bring it, or
+    /// not soon enough.
+    pub fn presses(&self, tail: u64, roles: &Roles) -> [bool; 2] {
+        let percent = if roles.takes_turns() { PRESSING_PERCENT } else { USED_PERCENT };
+        let Some(unit) = self.units.get((tail - self.first_unit) as usize) else {
+            return [false; 2];
+        };
+        let full = self.used_bytes * 100 > self.bytes * percent;
+        if !full || roles.phase() == Phase::Turning {
+            return [false; 2];
+        }
+        [0, 1].map(|leg| {
+            let lacks = unit.left[leg] == 0 && unit.done_at[leg] > self.flushed_to[leg];
+            roles.is_alive(leg) && lacks
+        })
+    }
+
+    /// Where this unit lies, or will lie.
+    pub fn at(&self, unit: u64) -> u64 {
+        let index = (unit - self.first_unit) as usize;
+        self.units.get(index).map_or(self.next_at, |unit| unit.at)
+    }
+
+    /// The head that begins at this unit is durable.
+    pub fn begins_at(&mut self, tail: u64) {
+        while self.first_unit < tail {
+            let unit = self.units.pop_front().expect("it was in the ring");
+            self.used_bytes -= unit.bytes;
+            self.first_unit += 1;
         }
     }
+}
 
-    /// Is the drive asked for something?
-    pub fn is_busy(&self) -> bool {
-        self.writing.is_some() || self.flushing.is_some() || self.heading.is_some()
-    }
+#[cfg(test)]
+mod tests {
+    use super::super::config::PairConfig;
+    use super::*;
+    use tandem_block::Instant;
 
-    /// Does anything wait for a flush?
-    pub fn wants_flush(&self) -> bool {
-        self.flush_wanted || self.window_wanted || !self.fua.is_empty()
-    }
+    const RING: u64 = 1_000;
 
-    /// Nothing waits and nothing is under way.
-    pub fn is_idle(&self) -> bool {
-        let waits = !self.waiting.is_empty() || !self.fua.is_empty() || self.head_wanted;
-        !self.is_busy() && (self.state == State::Off || !waits)
-    }
-
-    /// It begins anew, with an empty ring.
-    pub fn begin(&mut self, generation: u32) {
-        self.generation = generation;
-        self.state = State::Starting;
-        (self.first_unit, self.next_at, self.used_bytes) = (1, 0, 0);
-        (self.acknowledged, self.durable) = (0, 0);
-        self.units.clear();
-    }
-
-    /// As `begin`, and it counts at once.
-    pub fn begin_now(&mut self) {
-        if self.is_on() {
-            self.begin(1);
-            self.state = State::Open;
+    fn filled(units: u64) -> Ring {
+        let mut ring = Ring::new(RING);
+        for unit in 1..=units {
+            let room = ring.room(200).expect("there is room");
+            ring.push(room, [1; 2]);
+            ring.is_acknowledged(unit);
         }
+        ring
     }
 
-    pub fn view(&self) -> JournalView {
-        JournalView {
-            device: self.device,
-            alive: self.is_on(),
-            ring_bytes: self.ring_bytes,
-            used_bytes: self.used_bytes,
-            window: self.bcw.as_ref().map(|bcw| bcw.state().name()),
-            forced: self.waited,
-            stats: self.stats,
-        }
+    #[test]
+    fn units_lie_one_behind_the_other_and_the_last_one_does_not_wrap() {
+        let mut ring = filled(3);
+        assert_eq!(ring.room(300).map(|room| (room.at, room.skipped)), Some((600, 0)));
+        assert_eq!(ring.room(500), None, "the first units are in the way");
+        ring.begins_at(3);
+        assert_eq!(ring.room(400).map(|room| (room.at, room.skipped)), Some((600, 0)));
+        let room = ring.room(401);
+        assert_eq!(room, None, "with what is left unused it does not fit");
+        ring.push(ring.room(400).expect("asked above"), [0; 2]);
+        assert_eq!(ring.room(400).map(|room| (room.at, room.skipped)), Some((0, 0)));
+        assert_eq!((ring.used_bytes(), ring.at(3), ring.next_unit()), (600, 400, 5));
+    }
+
+    /// A unit is kept until both legs have it and were flushed since; a dead leg needs none.
+    #[test]
+    fn a_unit_is_kept_until_both_legs_have_it_durably() {
+        let mut roles = Roles::new(&PairConfig::default(), true);
+        roles.serves(Instant::ZERO);
+        let mut ring = filled(4);
+        assert_eq!(ring.first_kept(&roles, false), 1);
+        ring.reached(1, 0);
+        ring.reached(1, 1);
+        ring.leg_flushed(0, ring.ticks());
+        assert_eq!(ring.first_kept(&roles, false), 1, "one of them was flushed");
+        assert_eq!(ring.presses(1, &roles), [false, true]);
+        assert_eq!(ring.first_kept(&roles, true), 2, "early");
+        ring.reached(2, 0);
+        ring.leg_flushed(1, ring.ticks());
+        assert_eq!(ring.first_kept(&roles, false), 2);
+        assert!(ring.is_worth_moving(2) && !ring.is_worth_moving(1));
+        ring.leg_flushed(0, ring.ticks());
+        roles.is_absent(1);
+        assert_eq!(ring.first_kept(&roles, false), 3);
     }
 }

@@ -1,20 +1,378 @@
-//! When do the legs change places?
+//! Which leg writes, which one is read, and when do they change places?
 //!
 //! Source: [IANUS §5.1, §5.3], requirements I13, I18. After `T_min`, when the writer has made up for what
 //! the other one wrote before; a time without writes before it lets the writer finish its own
-//! background work before it is read.
+//! background work before it is read. What everybody asks is here: which legs live, and what the pair
+//! is doing.
 
-use super::flush::Then;
-use super::record::Why;
-use super::{Mirror, Phase};
-use crate::port::Command;
-use tandem_block::Instant;
+use super::config::{Idle, PairConfig};
+use super::error::PairError;
+use super::residue::Residue;
+use tandem_block::{Duration, Instant, IoError};
 
-impl Mirror {
+/// What a mirror is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Not started.
+    Created,
+    /// Reads the legs' records.
+    Opening,
+    /// Brings back what the leg ahead lacks; nobody is served yet.
+    Restoring,
+    /// Serves.
+    Serving,
+    /// Roles are about to change: no more writes, those under way end.
+    Draining,
+    /// … the writer is flushed
+    Settling,
+    /// … the writer rests
+    Idling(Instant),
+    /// … reads have moved; the new writer is flushed and told.
+    Turning,
+    /// Takes nothing more; both legs get everything.
+    Stopping,
+    /// Over.
+    Stopped,
+}
+
+/// What the writer has and lacks, as far as a change of roles hangs on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LeadState {
+    /// It has been sent what the other one wrote before.
+    pub is_level: bool,
+    /// … and its record does not say so yet
+    pub is_behind_on_record: bool,
+    /// Something new was accepted that the reader lacks.
+    pub reader_lacks: bool,
+    /// A write waits for something that only a change of roles brings, and nothing new is to be sent.
+    pub is_stuck: bool,
+    /// Writes with it.
+    pub in_flight: u32,
+    /// A record is being written.
+    pub is_recorded: bool,
+    /// A flush for the record that it is level is under way, or wanted.
+    pub is_flushed: bool,
+}
+
+/// What a change of roles needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The writer has caught up: it is flushed.
+    FlushLevel,
+    /// … and its record says so.
+    RecordLevel,
+    /// The writer has everything of this period: it is flushed.
+    FlushWriter,
+    /// The next writer is flushed.
+    FlushNext,
+    /// Both are told who writes from now on.
+    Record,
+    /// They change places.
+    Turn,
+}
+
+/// A leg has died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Death {
+    pub leg: usize,
+    pub survivor: usize,
+    /// It was the leg that leads.
+    pub led: bool,
+    /// Users were served.
+    pub served: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Roles {
+    /// Keeps the promise of a power cut; not under fixed placement.
+    durable: bool,
+    period: Duration,
+    setting: Idle,
+    phase: Phase,
+    alive: [bool; 2],
+    /// The leg that is right wherever they differ and the cache knows nothing.
+    lead: usize,
+    /// The leg that is read.
+    reader: usize,
+    /// A leg is behind, or it is not on record yet that none is.
+    has_laggard: bool,
+    /// A leg died and the survivor does not know it durably.
+    alone_unrecorded: bool,
+    /// The journal died, or is not there, and the legs do not know it durably.
+    unjournaled_unrecorded: bool,
+    /// A leg died, and what it had made durable up to this write is not all durable on the other one yet.
+    exposed: Option<u64>,
+    /// Since when roles are as they are.
+    since: Instant,
+    idle: Duration,
+    /// The end of the time without writes that has begun.
+    rests_until: Instant,
+    residue: Residue,
+    /// The next writer is flushed; its record may be written.
+    next_is_flushed: bool,
+    /// The lead is flushed since it has caught up.
+    level_is_flushed: bool,
+    started: Option<Result<(), PairError>>,
+    turns: u64,
+    early_turns: u64,
+    failures: u64,
+}
+
+impl Roles {
+    pub fn new(config: &PairConfig, durable: bool) -> Roles {
+        let idle = match config.idle {
+            Idle::Fixed(length) => length,
+            Idle::Adaptive(_) => Duration::from_ns(0),
+        };
+        Roles {
+            durable,
+            period: config.period,
+            setting: config.idle,
+            phase: Phase::Created,
+            alive: [true; 2],
+            lead: 0,
+            reader: 1,
+            has_laggard: false,
+            alone_unrecorded: false,
+            unjournaled_unrecorded: false,
+            exposed: None,
+            since: Instant::ZERO,
+            idle,
+            rests_until: Instant::ZERO,
+            residue: Residue::default(),
+            next_is_flushed: false,
+            level_is_flushed: false,
+            started: None,
+            turns: 0,
+            early_turns: 0,
+            failures: 0,
+        }
+    }
+
+    pub fn is_durable(&self) -> bool {
+        self.durable
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Has the start ended, well or not?
+    pub fn is_started(&self) -> bool {
+        !matches!(self.phase, Phase::Created | Phase::Opening | Phase::Restoring)
+    }
+
+    pub fn is_alive(&self, leg: usize) -> bool {
+        self.alive[leg]
+    }
+
+    pub fn alive(&self) -> [bool; 2] {
+        self.alive
+    }
+
+    pub fn are_dead(&self) -> bool {
+        self.alive == [false; 2]
+    }
+
+    /// Does a leg serve without the other one?
+    pub fn is_alone(&self) -> bool {
+        self.alive != [true; 2]
+    }
+
+    pub fn lead(&self) -> usize {
+        self.lead
+    }
+
+    /// The leg that does not lead.
+    pub fn other(&self) -> usize {
+        1 - self.lead
+    }
+
+    pub fn reader(&self) -> usize {
+        self.reader
+    }
+
+    pub fn idle(&self) -> Duration {
+        self.idle
+    }
+
+    /// Do the legs take turns: do both live, and is it on record that neither is behind?
+    pub fn alternates(&self) -> bool {
+        self.alive == [true; 2] && !self.has_laggard
+    }
+
+    /// Is only one leg written to at a time?
+    pub fn takes_turns(&self) -> bool {
+        self.alternates() && self.phase != Phase::Stopping
+    }
+
+    /// Must everything wait until a death is on record?
+    pub fn blocks_all(&self) -> bool {
+        self.alone_unrecorded || self.unjournaled_unrecorded
+    }
+
+    pub fn alone_is_unrecorded(&self) -> bool {
+        self.alone_unrecorded
+    }
+
+    pub fn unjournaled_is_unrecorded(&self) -> bool {
+        self.unjournaled_unrecorded
+    }
+
+    /// It is on record who serves alone.
+    pub fn alone_is_on_record(&mut self) {
+        self.alone_unrecorded = false;
+    }
+
+    /// The legs know which journal counts.
+    pub fn journal_is_on_record(&mut self) {
+        self.unjournaled_unrecorded = false;
+    }
+
+    /// The journal died, or is missing: the legs are to know before anything is answered without it.
+    pub fn is_unjournaled(&mut self) {
+        self.unjournaled_unrecorded = self.durable && !self.are_dead();
+    }
+
+    /// The write up to which the survivor must make durable what the dead leg had.
+    pub fn exposed(&self) -> Option<u64> {
+        self.exposed
+    }
+
+    pub fn is_covered(&mut self) {
+        self.exposed = None;
+    }
+
+    /// What was found at the start, once.
+    pub fn take_started(&mut self) -> Option<Result<(), PairError>> {
+        self.started.take()
+    }
+
+    /// Remembers how long a read took, for the time without writes.
+    pub fn note_read(&mut self, issued: Instant, now: Instant) {
+        self.residue.read(issued, now, self.since, self.period);
+    }
+
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    pub fn early_turns(&self) -> u64 {
+        self.early_turns
+    }
+
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+}
+
+/// Begin and end.
+impl Roles {
+    /// The legs' records are read.
+    pub fn opens(&mut self) {
+        self.phase = Phase::Opening;
+    }
+
+    /// This leg is not there.
+    pub fn is_absent(&mut self, leg: usize) {
+        self.alive[leg] = false;
+    }
+
+    /// The other one does everything.
+    pub fn does_without(&mut self, leg: usize) {
+        (self.alive[leg], self.lead, self.reader) = (false, 1 - leg, 1 - leg);
+    }
+
+    /// What the records say.
+    pub fn resumes(&mut self, lead: usize, alive: [bool; 2]) {
+        (self.lead, self.reader, self.alive) = (lead, lead, alive);
+    }
+
+    pub fn restores(&mut self) {
+        self.phase = Phase::Restoring;
+    }
+
+    pub fn fail_start(&mut self, error: PairError) {
+        self.phase = Phase::Stopped;
+        self.started = Some(Err(error));
+    }
+
+    /// Everything is as it has to be.
+    pub fn serves(&mut self, now: Instant) {
+        self.phase = Phase::Serving;
+        self.since = now;
+        self.started = Some(Ok(()));
+    }
+
+    /// What is answered from now on hangs on who is there, and a leg that is alone has to say so.
+    pub fn enters(&mut self) {
+        if self.alternates() {
+            self.reader = 1 - self.lead;
+        }
+        self.alone_unrecorded = self.is_alone();
+    }
+
+    /// Is a leg behind?
+    pub fn has_laggard(&self) -> bool {
+        self.has_laggard
+    }
+
+    pub fn set_laggard(&mut self, has_laggard: bool) {
+        self.has_laggard = has_laggard;
+    }
+
+    /// Both legs are equal but for what the cache holds: from now on they take turns.
+    pub fn begins_turns(&mut self, now: Instant) {
+        self.has_laggard = false;
+        self.since = now;
+        self.reader = 1 - self.lead;
+    }
+
+    /// Takes nothing more.
+    pub fn stops(&mut self) {
+        self.phase = Phase::Stopping;
+    }
+
+    pub fn has_stopped(&mut self) {
+        self.phase = Phase::Stopped;
+    }
+
+    /// Writes a leg off; `accepted`: the last write until now. Nobody else needs to know if it was
+    /// dead before, or if the start fails by it.
+    pub fn leg_dies(&mut self, leg: usize, error: IoError, accepted: u64) -> Option<Death> {
+        if !self.alive[leg] {
+            return None;
+        }
+        self.alive[leg] = false;
+        self.failures += 1;
+        let survivor = 1 - leg;
+        let led = self.lead == leg;
+        (self.lead, self.reader) = (survivor, survivor);
+        if self.phase == Phase::Restoring {
+            // a start does not change its mind: the next one does without
+            self.fail_start(PairError::Device(error));
+            return None;
+        }
+        let served = self.is_started();
+        if served && self.phase != Phase::Stopping {
+            self.phase = Phase::Serving;
+        }
+        let promises = self.durable && self.alive[survivor];
+        self.exposed = promises.then_some(accepted);
+        self.alone_unrecorded = promises;
+        (self.next_is_flushed, self.level_is_flushed) = (false, false);
+        self.has_laggard = false;
+        Some(Death { leg, survivor, led, served })
+    }
+}
+
+/// Turns.
+impl Roles {
     /// When the next change is due, or the rest before it over.
-    pub(super) fn roles_due(&self) -> Instant {
+    pub fn due(&self, now: Instant, reader_lacks: bool) -> Instant {
+        let wants_turn = self.takes_turns() && reader_lacks;
         match self.phase {
-            Phase::Serving if self.wants_turn() && self.now < self.turn_at() => self.turn_at(),
+            Phase::Serving if wants_turn && now < self.turn_at() => self.turn_at(),
             Phase::Idling(until) => until,
             _ => Instant::NEVER,
         }
@@ -22,123 +380,176 @@ impl Mirror {
 
     /// The period ends with the time without writes.
     fn turn_at(&self) -> Instant {
-        self.since + self.config.period - self.idle
+        self.since + self.period - self.idle
     }
 
-    /// Is there anything that the reader lacks?
-    fn wants_turn(&self) -> bool {
-        self.takes_turns() && !self.queues[1 - self.lead].backlog.is_empty()
-    }
-
-    pub(super) fn run_roles(&mut self, out: &mut Vec<Command>) {
-        let lead = self.lead;
-        if self.phase == Phase::Serving {
-            self.catch_up(out);
-            if self.wants_turn() && self.is_caught_up() && self.turn_is_due() {
+    /// What a change of roles needs now, if anything.
+    pub fn step(&mut self, now: Instant, writer: &LeadState) -> Option<Step> {
+        if self.phase == Phase::Serving && self.takes_turns() {
+            if writer.is_level && writer.is_behind_on_record {
+                return self.level_step(writer);
+            }
+            if writer.reader_lacks && writer.is_level && self.turn_is_due(now, writer) {
                 self.phase = Phase::Draining;
-                self.rests_until = self.now + self.idle;
+                self.rests_until = now + self.idle;
             }
         }
-        if self.phase == Phase::Draining && self.queues[lead].in_flight == 0 {
-            self.phase = Phase::Settling;
-            self.records.recent.clear();
-            self.flush_leg(lead, Then::Durable);
-        }
-        if let Phase::Idling(until) = self.phase
-            && self.now >= until
-        {
-            // the cache and the old writer are the latest data, so reads can move at once
-            self.reader = lead;
-            self.phase = Phase::Turning;
-            if self.durable {
-                self.flush_leg(1 - lead, Then::TurnReady);
-            } else {
-                self.turn();
+        match self.phase {
+            Phase::Draining if writer.in_flight == 0 => {
+                self.phase = Phase::Settling;
+                Some(Step::FlushWriter)
             }
+            Phase::Idling(until) if now >= until => {
+                // the cache and the old writer are the latest data, so reads can move at once
+                self.reader = self.lead;
+                self.phase = Phase::Turning;
+                Some(if self.durable { Step::FlushNext } else { Step::Turn })
+            }
+            Phase::Turning if self.next_is_flushed && !writer.is_recorded => {
+                self.next_is_flushed = false;
+                Some(Step::Record)
+            }
+            _ => None,
         }
-        if self.phase == Phase::Turning && self.records.turn_wanted && !self.records.is_writing() {
-            self.records.turn_wanted = false;
-            self.write_record(Why::Turn, out);
-        }
-    }
-
-    fn is_caught_up(&self) -> bool {
-        let queue = &self.queues[self.lead];
-        queue.backlog.is_empty() && queue.catching_up == 0 && self.records.behind.is_empty()
-    }
-
-    fn turn_is_due(&mut self) -> bool {
-        if self.now >= self.turn_at() {
-            return true;
-        }
-        let queue = &self.queues[self.lead];
-        let early = self.is_stuck() && queue.fresh.is_empty() && queue.in_flight == 0;
-        self.stats.early_turns += u64::from(early);
-        early
     }
 
     /// When the writer has everything that the other one wrote, its record may say so.
-    fn catch_up(&mut self, out: &mut Vec<Command>) {
-        let queue = &self.queues[self.lead];
-        let done = queue.backlog.is_empty() && queue.catching_up == 0;
-        if !done || self.records.behind.is_empty() || !self.takes_turns() {
-            return;
-        }
-        if self.records.caught_up {
-            if !self.records.is_writing() {
-                self.records.caught_up = false;
-                self.write_record(Why::CaughtUp, out);
-            }
-        } else if !self.records.is_writing() && !self.wants_flush(self.lead, Then::CaughtUp) {
-            self.flush_leg(self.lead, Then::CaughtUp);
+    fn level_step(&mut self, writer: &LeadState) -> Option<Step> {
+        if writer.is_recorded {
+            None
+        } else if self.level_is_flushed {
+            self.level_is_flushed = false;
+            Some(Step::RecordLevel)
+        } else {
+            (!writer.is_flushed).then_some(Step::FlushLevel)
         }
     }
 
-    pub(super) fn caught_up(&mut self, _out: &mut Vec<Command>) {
-        self.records.caught_up = true;
+    fn turn_is_due(&mut self, now: Instant, writer: &LeadState) -> bool {
+        if now >= self.turn_at() {
+            return true;
+        }
+        let early = writer.is_stuck && writer.in_flight == 0;
+        self.early_turns += u64::from(early);
+        early
+    }
+
+    /// The lead is flushed since it has caught up.
+    pub fn level_is_durable(&mut self) {
+        self.level_is_flushed = true;
     }
 
     /// The writer has made durable everything. That was part of its time without writes; what took longer
-    /// is what its writes cost.
-    pub(super) fn durable(&mut self) {
-        let rests_until = self.rests_until.max(self.now);
+    /// is what its writes cost. Returns when it wrote last, and since when.
+    pub fn writer_is_durable(&mut self, now: Instant) -> (Instant, Duration) {
+        let rests_until = self.rests_until.max(now);
         let wrote_until = rests_until - self.idle;
-        self.pace.turns(wrote_until, wrote_until.since(self.since));
         self.phase = Phase::Idling(rests_until);
+        (wrote_until, wrote_until.since(self.since))
     }
 
     /// The next writer has made durable the metadata that it was sent while it was read.
-    pub(super) fn turn_ready(&mut self, _out: &mut Vec<Command>) {
-        self.records.turn_wanted = true;
+    pub fn next_is_durable(&mut self) {
+        self.next_is_flushed = true;
     }
 
-    /// The other leg writes from now on.
-    pub(super) fn turn(&mut self) {
-        let (old, new) = (self.lead, 1 - self.lead);
-        self.lead = new;
-        self.reader = old;
-        self.since = self.now;
+    /// The other leg writes from now on. Returns the share of a period in which it may, in millionths.
+    pub fn turn(&mut self, now: Instant) -> u64 {
+        (self.lead, self.reader) = (1 - self.lead, self.lead);
+        self.since = now;
         self.phase = Phase::Serving;
-        self.stats.turns += 1;
-        self.idle = self.residue.next_idle(self.idle, self.config.idle);
-        self.pace.writes_for(super::pace::share_ppm(self.config.period, self.idle));
-        // what the old writer did not get to is new to both
-        let unwritten = std::mem::take(&mut self.queues[old].fresh);
-        let first = unwritten.front().map(|&(_, sequence)| sequence);
-        let queue = &mut self.queues[new];
-        if let Some(first) = first {
-            let at = queue.backlog.partition_point(|&(_, sequence)| sequence < first);
-            queue.fresh = queue.backlog.split_off(at);
+        self.turns += 1;
+        self.idle = self.residue.next_idle(self.idle, self.setting);
+        super::pace::share_ppm(self.period, self.idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_ms(ms)
+    }
+
+    fn serving(idle_ms: u64) -> Roles {
+        let idle = Idle::Fixed(Duration::from_ms(idle_ms));
+        let config = PairConfig { period: Duration::from_ms(1_000), idle, ..PairConfig::default() };
+        let mut roles = Roles::new(&config, true);
+        roles.serves(at(0));
+        roles
+    }
+
+    const LEVEL: LeadState = LeadState {
+        is_level: true,
+        is_behind_on_record: false,
+        reader_lacks: true,
+        is_stuck: false,
+        in_flight: 0,
+        is_recorded: false,
+        is_flushed: false,
+    };
+
+    /// A period with a rest of 100 ms, from its begin to the change: at a time, with such a writer.
+    #[test]
+    fn a_change_of_roles_is_flush_rest_flush_record() {
+        let mut roles = serving(100);
+        let behind = LeadState { is_behind_on_record: true, ..LEVEL };
+        let busy = LeadState { in_flight: 2, ..LEVEL };
+        let recording = LeadState { is_recorded: true, ..LEVEL };
+        let table: &[(u64, LeadState, Option<Step>, fn(&mut Roles))] = &[
+            (0, LeadState { is_level: false, ..behind }, None, |_| {}),
+            (1, behind, Some(Step::FlushLevel), |_| {}),
+            (2, LeadState { is_flushed: true, ..behind }, None, Roles::level_is_durable),
+            (3, behind, Some(Step::RecordLevel), |_| {}),
+            (4, LeadState { is_recorded: true, ..behind }, None, |_| {}),
+            (899, LEVEL, None, |_| {}),
+            (900, LeadState { reader_lacks: false, ..LEVEL }, None, |_| {}),
+            (900, busy, None, |_| {}),
+            (910, LEVEL, Some(Step::FlushWriter), |roles| {
+                assert_eq!(roles.writer_is_durable(at(920)).1, Duration::from_ms(900));
+            }),
+            (930, LEVEL, None, |_| {}),
+            (1_000, LEVEL, Some(Step::FlushNext), Roles::next_is_durable),
+            (1_001, recording, None, |_| {}),
+            (1_002, LEVEL, Some(Step::Record), |roles| {
+                assert_eq!((roles.lead(), roles.reader()), (0, 0), "reads have moved");
+                roles.turn(at(1_003));
+                assert_eq!((roles.lead(), roles.reader()), (1, 0));
+            }),
+            (1_003, LEVEL, None, |_| {}),
+        ];
+        for (ms, writer, step, then) in table {
+            assert_eq!(roles.step(at(*ms), writer), *step, "at {ms} ms");
+            then(&mut roles);
         }
-        queue.balance = 0;
-        self.queues[old].backlog = unwritten;
-        self.records.lacking = super::stale::Stale::default();
-        for &(id, sequence) in &self.queues[old].backlog {
-            if let Some(entry) = self.cache.find(id, sequence)
-                && !entry.is_trim
-            {
-                self.records.lacking.add(entry.offset, entry.end());
-            }
-        }
+        assert_eq!((roles.turns(), roles.early_turns()), (1, 0));
+    }
+
+    #[test]
+    fn a_write_that_waits_for_a_change_brings_it_about() {
+        let mut roles = serving(0);
+        let stuck = LeadState { is_stuck: true, ..LEVEL };
+        assert_eq!(roles.step(at(5), &LeadState { in_flight: 1, ..stuck }), None);
+        assert_eq!(roles.step(at(6), &stuck), Some(Step::FlushWriter));
+        assert_eq!(roles.early_turns(), 1);
+    }
+
+    #[test]
+    fn a_death_ends_a_change_of_roles() {
+        let mut roles = serving(0);
+        roles.step(at(1_000), &LEVEL);
+        roles.writer_is_durable(at(1_001));
+        roles.step(at(1_001), &LEVEL);
+        roles.next_is_durable();
+        let dead = IoError::Dead(tandem_block::DeviceId(0));
+        let death = Death { leg: 0, survivor: 1, led: true, served: true };
+        assert_eq!(roles.leg_dies(0, dead, 7), Some(death));
+        assert_eq!(roles.leg_dies(0, dead, 7), None, "once");
+        assert_eq!((roles.lead(), roles.reader(), roles.exposed()), (1, 1, Some(7)));
+        assert!(roles.blocks_all() && !roles.takes_turns());
+        assert_eq!(roles.step(at(1_002), &LEVEL), None);
+        roles.alone_is_on_record();
+        assert!(!roles.blocks_all());
     }
 }

@@ -4,23 +4,30 @@
 //! brought back before anybody is served; what the other one lacks is copied while they are. A leg
 //! that is behind and alone serves only if its loss is accepted.
 
+use super::commands::{Commands, JOURNAL, PairDrives};
+use super::config::PairConfig;
 use super::error::PairError;
-use super::journal::JOURNAL;
-use super::record::Why;
-use super::ring::State;
-use super::{Flight, Mirror, Phase};
+use super::flight::Flight;
+use super::journal::Journal;
+use super::record::Records;
+use super::roles::{Phase, Roles};
 use crate::format::FormatError;
-use crate::format::pair::{self, PairRecord, RECORD_BYTES, Standing};
+use crate::format::pair::{PairRecord, RECORD_BYTES, Standing};
 use crate::format::pair_journal::{HEAD_BYTES, JournalHead, RING_AT};
-use crate::port::{Command, IoOp};
-use tandem_block::{Instant, IoError, MIB};
+use crate::port::IoOp;
+use tandem_block::{DeviceId, IoError, MIB};
 
 /// A smaller ring is no ring: it would hold a write or two.
 const RING_BYTES_MIN: u64 = MIB;
 
-/// Records found on the legs.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Open {
+/// What a start knows, and what it has found on the drives.
+#[derive(Clone, Debug)]
+pub(super) struct Opening {
+    config: PairConfig,
+    legs: [DeviceId; 2],
+    journal_device: DeviceId,
+    capacity_bytes: u64,
+    format: bool,
     outstanding: u32,
     /// The newest sound record of each leg and its place; or what is wrong.
     found: [Found; 2],
@@ -41,7 +48,7 @@ struct FoundJournal {
 
 /// What does the journal hold that a leg may lack?
 #[derive(Clone, Debug)]
-enum Holds {
+pub(super) enum Holds {
     /// Nothing: the records say that none counts.
     Nothing,
     /// All of it, for the legs that its head names.
@@ -54,7 +61,7 @@ enum Holds {
 
 impl Holds {
     /// Has this leg everything, now or with what the journal holds?
-    fn is_for(&self, leg: usize) -> bool {
+    pub fn is_for(&self, leg: usize) -> bool {
         match self {
             Holds::All(head) => head.members & 1 << leg != 0,
             Holds::Brought(members) => members & 1 << leg != 0,
@@ -71,122 +78,127 @@ struct Found {
 
 /// Where a pair goes on.
 #[derive(Clone, Debug)]
-struct Resume {
-    lead: usize,
-    alive: [bool; 2],
-    sequence: u64,
-    marks: Vec<u32>,
+pub(super) struct Resume {
+    pub lead: usize,
+    pub alive: [bool; 2],
+    pub sequence: u64,
+    pub marks: Vec<u32>,
     /// What the lead lacks.
-    behind: Vec<(u64, u64)>,
+    pub behind: Vec<(u64, u64)>,
     /// The other leg lacks everything.
-    all: bool,
-    holds: Holds,
+    pub all: bool,
+    pub holds: Holds,
 }
 
-impl Mirror {
+/// How a pair goes on when its drives were read.
+#[derive(Clone, Debug)]
+pub(super) enum Begin {
+    /// It was formatted.
+    Formatted,
+    Resume(Resume),
+}
+
+/// The newest record of a leg.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FoundRecord {
+    pub leg: usize,
+    pub slot: u8,
+    /// The pair that it belongs to, if that counts.
+    pub pair: Option<u128>,
+}
+
+impl Opening {
+    pub fn new(
+        config: PairConfig,
+        drives: &PairDrives,
+        capacity_bytes: u64,
+        format: bool,
+    ) -> Opening {
+        Opening {
+            config,
+            legs: drives.legs,
+            journal_device: drives.journal,
+            capacity_bytes,
+            format,
+            outstanding: 0,
+            found: Default::default(),
+            journal: FoundJournal::default(),
+            failed: None,
+            read: false,
+            was_alone: false,
+        }
+    }
+
     /// Looks at the legs, or makes them a pair.
-    pub fn start(&mut self, now: Instant, out: &mut Vec<Command>) {
-        assert!(self.phase == Phase::Created, "a pair starts once");
-        self.now = now;
-        if self.journal.is_on() && self.journal.ring_bytes() < RING_BYTES_MIN {
-            let journal = self.config.journal.as_ref().expect("there is one");
-            let (is, least) = (journal.capacity_bytes, RING_AT + RING_BYTES_MIN);
-            let device = self.journal.view().device;
-            self.fail_start(PairError::JournalTooSmall { device, is, least });
+    pub fn begin(
+        &mut self,
+        records: &Records,
+        journal: &mut Journal,
+        roles: &mut Roles,
+        commands: &mut Commands,
+    ) {
+        assert!(roles.phase() == Phase::Created, "a pair starts once");
+        if journal.is_on() && journal.ring_bytes() < RING_BYTES_MIN {
+            let config = self.config.journal.as_ref().expect("there is one");
+            let (is, least) = (config.capacity_bytes, RING_AT + RING_BYTES_MIN);
+            let device = self.journal_device;
+            roles.fail_start(PairError::JournalTooSmall { device, is, least });
             return;
         }
-        if !self.durable {
-            if let Some(absent) = self.config.absent.map(usize::from) {
-                (self.alive[absent], self.lead, self.reader) = (false, 1 - absent, 1 - absent);
+        if !roles.is_durable() {
+            if let Some(absent) = self.config.absent {
+                roles.does_without(usize::from(absent));
             }
-            self.since = now;
-            self.journal.begin_now();
-            self.phase = Phase::Serving;
-            self.started = Some(Ok(()));
+            journal.begin_now();
+            roles.serves(commands.now());
             return;
         }
-        self.phase = Phase::Opening;
+        roles.opens();
         for leg in 0..2 {
             if self.config.absent == Some(leg as u8) {
-                self.alive[leg] = false;
+                roles.is_absent(leg);
                 continue;
             }
             if !self.format && self.config.replaced == Some(leg as u8) {
                 continue; // nothing on it counts
             }
             for slot in 0..2u8 {
-                let offset_bytes = u64::from(slot) * RECORD_BYTES;
-                let op = if self.format {
-                    let bytes = self.first_record(leg, slot).encode();
-                    IoOp::WriteMeta { offset_bytes, bytes, fua: true }
-                } else {
-                    IoOp::ReadMeta { offset_bytes, length_bytes: RECORD_BYTES }
-                };
-                self.open.outstanding += 1;
-                self.send(leg, op, Flight::Open { slot }, out);
+                let first = || records.first(leg, slot, journal.is_on()).encode();
+                let op = self.open_op(slot, RECORD_BYTES, first);
+                commands.send(roles, leg, op, Flight::Open { slot });
             }
         }
         let replaced = self.config.journal.as_ref().is_some_and(|journal| journal.replaced);
-        if self.journal.is_on() && (self.format || !replaced) {
+        if journal.is_on() && (self.format || !replaced) {
             for slot in 0..2u8 {
-                let offset_bytes = u64::from(slot) * HEAD_BYTES;
-                let op = if self.format {
-                    let bytes = self.first_head(slot).encode();
-                    IoOp::WriteMeta { offset_bytes, bytes, fua: true }
-                } else {
-                    IoOp::ReadMeta { offset_bytes, length_bytes: HEAD_BYTES }
-                };
-                self.open.outstanding += 1;
-                self.send_to_journal(op, Flight::Open { slot }, out);
+                let first = || journal.first_head(records.pair(), slot).encode();
+                let op = self.open_op(slot, HEAD_BYTES, first);
+                commands.send_to_journal(op, Flight::Open { slot });
             }
         }
     }
 
-    fn first_head(&self, slot: u8) -> JournalHead {
-        JournalHead {
-            sequence: u64::from(slot),
-            pair: self.config.uuids[0],
-            own: self.journal.own,
-            generation: 1,
-            members: 3,
-            ring_bytes: self.journal.ring_bytes(),
-            tail_at: 0,
-            tail_unit: 1,
+    /// Reads a record or a head, or writes the first one.
+    fn open_op(&mut self, slot: u8, length_bytes: u64, first: impl Fn() -> Vec<u8>) -> IoOp {
+        self.outstanding += 1;
+        let offset_bytes = u64::from(slot) * length_bytes;
+        if self.format {
+            IoOp::WriteMeta { offset_bytes, bytes: first(), fua: true }
+        } else {
+            IoOp::ReadMeta { offset_bytes, length_bytes }
         }
     }
 
-    fn first_record(&self, leg: usize, slot: u8) -> PairRecord {
-        PairRecord {
-            sequence: u64::from(slot),
-            pair: self.config.uuids[0],
-            own: self.config.uuids[leg],
-            leg: leg as u8,
-            ahead: 0,
-            standing: Standing::Clean,
-            capacity_bytes: self.capacity_bytes,
-            region_bytes: pair::region_bytes(self.capacity_bytes),
-            marks: Vec::new(),
-            behind: Vec::new(),
-            journal: u32::from(self.journal.is_on()),
-        }
-    }
-
-    pub(super) fn opened(
-        &mut self,
-        leg: usize,
-        slot: u8,
-        status: Result<(), IoError>,
-        bytes: &[u8],
-    ) {
-        self.open.outstanding -= 1;
-        self.open.read = self.open.outstanding == 0;
+    pub fn opened(&mut self, leg: usize, slot: u8, status: Result<(), IoError>, bytes: &[u8]) {
+        self.outstanding -= 1;
+        self.read = self.outstanding == 0;
         if leg == JOURNAL {
             self.journal_opened(slot, status, bytes);
             return;
         }
-        let found = &mut self.open.found[leg];
+        let found = &mut self.found[leg];
         match status {
-            Err(error) if self.format => self.open.failed = Some(error),
+            Err(error) if self.format => self.failed = Some(error),
             // the other record may be sound
             Err(_) => {}
             Ok(()) if self.format => {}
@@ -208,9 +220,9 @@ impl Mirror {
     }
 
     fn journal_opened(&mut self, slot: u8, status: Result<(), IoError>, bytes: &[u8]) {
-        let found = &mut self.open.journal;
+        let found = &mut self.journal;
         match status {
-            Err(error) if self.format => self.open.failed = Some(error),
+            Err(error) if self.format => self.failed = Some(error),
             Err(_) => found.is_unreadable = true,
             Ok(()) if self.format => {}
             Ok(()) => match JournalHead::decode(bytes) {
@@ -227,37 +239,46 @@ impl Mirror {
     }
 
     /// Goes on when everything was read.
-    pub(super) fn run_start(&mut self, out: &mut Vec<Command>) {
-        if self.phase != Phase::Opening || !std::mem::take(&mut self.open.read) {
-            return;
+    pub fn run(&mut self) -> Option<Result<Begin, PairError>> {
+        if !std::mem::take(&mut self.read) {
+            return None;
         }
-        if let Some(error) = self.open.failed.take() {
-            self.fail_start(error.into());
-            return;
+        if let Some(error) = self.failed.take() {
+            return Some(Err(error.into()));
         }
         if self.format {
-            self.records.sequence = 1;
-            self.records.journal = u32::from(self.journal.is_on());
-            self.journal.head_sequence = 1;
-            self.journal.begin_now();
-            self.serve();
-            return;
+            return Some(Ok(Begin::Formatted));
         }
-        match self.decide() {
-            Ok(resume) => self.resume(resume, out),
-            Err(error) => self.fail_start(error),
-        }
+        let resume = self.decide();
+        self.was_alone =
+            resume.as_ref().is_ok_and(|resume| resume.all && resume.alive == [true; 2]);
+        Some(resume.map(Begin::Resume))
     }
 
-    pub(super) fn fail_start(&mut self, error: PairError) {
-        self.phase = Phase::Stopped;
-        self.started = Some(Err(error));
+    /// The newest record of each leg.
+    pub fn records(&self) -> impl Iterator<Item = FoundRecord> + '_ {
+        (0..2).filter_map(|leg| {
+            let (record, slot) = self.found[leg].record.as_ref()?;
+            let counts = self.config.replaced != Some(leg as u8) && record.pair != 0;
+            Some(FoundRecord { leg, slot: *slot, pair: counts.then_some(record.pair) })
+        })
     }
 
-    pub(super) fn serve(&mut self) {
-        self.phase = Phase::Serving;
-        self.since = self.now;
-        self.started = Some(Ok(()));
+    /// The newest generation of the journal that a record names, and the journal's head.
+    pub fn take_journal(&mut self) -> (u32, Option<(JournalHead, u8)>) {
+        let on_record = self.found.iter().filter_map(|found| found.record.as_ref());
+        let generation = on_record.map(|(record, _)| record.journal).max().unwrap_or(0);
+        (generation, self.journal.head.take())
+    }
+
+    /// Is there a journal, and should something be on it?
+    pub fn expects_journal(&self) -> bool {
+        self.config.journal.as_ref().is_some_and(|journal| !journal.replaced)
+    }
+
+    /// Has the leg that leads served alone, so that the other one lacks everything and is to be told?
+    pub fn was_alone(&self) -> bool {
+        self.was_alone
     }
 
     /// Is what was found a pair, and whose word counts?
@@ -266,7 +287,7 @@ impl Mirror {
             |leg: usize| [self.config.absent, self.config.replaced].contains(&Some(leg as u8));
         let mut records: [Option<&PairRecord>; 2] = [None, None];
         for leg in (0..2).filter(|&leg| !missing(leg)) {
-            let Found { record, error } = &self.open.found[leg];
+            let Found { record, error } = &self.found[leg];
             let device = self.legs[leg];
             let Some((record, _)) = record else {
                 return Err(match error.clone() {
@@ -362,7 +383,7 @@ impl Mirror {
         if !read {
             return Ok(absent);
         }
-        let (found, device) = (&self.open.journal, self.journal.view().device);
+        let (found, device) = (&self.journal, self.journal_device);
         let Some((head, _)) = &found.head else {
             return match (&found.error, found.is_unreadable) {
                 (_, true) => Ok(absent),
@@ -379,123 +400,5 @@ impl Mirror {
             before if before + 1 == head.generation => Holds::Brought(head.members),
             _ => Holds::Missing,
         })
-    }
-
-    fn resume(&mut self, resume: Resume, out: &mut Vec<Command>) {
-        let Resume { lead, alive, sequence, marks, behind, all, holds } = resume;
-        for leg in 0..2 {
-            if let Some((record, slot)) = &self.open.found[leg].record {
-                self.records.slots[leg] = 1 - slot;
-                if self.config.replaced != Some(leg as u8) && record.pair != 0 {
-                    self.config.uuids[0] = record.pair;
-                }
-            }
-        }
-        (self.lead, self.alive) = (lead, alive);
-        self.records.sequence = sequence;
-        self.reader = lead;
-        let other = 1 - lead;
-        self.resume_journal(&holds, all);
-        if alive != [true; 2] {
-            self.phase = Phase::Restoring;
-            self.finish_start();
-            return;
-        }
-        self.records.marks = marks.iter().copied().collect();
-        if all {
-            self.stale[other].add(0, self.capacity_bytes);
-        } else {
-            for &mark in &marks {
-                let (start, end) = self.records.region(mark);
-                self.stale[other].add(start, end.min(self.capacity_bytes));
-            }
-        }
-        for &(offset, bytes) in &behind {
-            // what the lead lacks is what the other one is right about
-            self.stale[lead].add(offset, offset + bytes);
-            self.stale[other].remove(offset, offset + bytes);
-            self.records.behind.add(offset, offset + bytes);
-        }
-        if all {
-            self.open.was_alone = true;
-            self.records.marks = self.records.regions(0, self.capacity_bytes).collect();
-        }
-        self.resync.active = self.stale.iter().any(|stale| !stale.is_empty());
-        self.resync.all = !self.stale[other].is_empty() && (all || !holds.is_for(other));
-        if !self.stale[lead].is_empty() {
-            self.phase = Phase::Restoring;
-        } else if all {
-            self.phase = Phase::Restoring;
-            self.write_record(Why::Resynced, out);
-        } else {
-            self.finish_start();
-        }
-    }
-
-    /// What did the journal bring, or will it bring?
-    fn resume_journal(&mut self, holds: &Holds, all: bool) {
-        let on_record = self.open.found.iter().filter_map(|found| found.record.as_ref());
-        let generation = on_record.map(|(record, _)| record.journal).max().unwrap_or(0);
-        let head = self.open.journal.head.take();
-        self.journal.generation = generation.max(head.as_ref().map_or(0, |h| h.0.generation));
-        self.records.journal = if matches!(holds, Holds::Nothing) { 0 } else { generation };
-        match &head {
-            Some((head, slot)) => {
-                self.journal.own = head.own;
-                self.journal.head_sequence = head.sequence;
-                self.journal.slot = 1 - slot;
-            }
-            // its drive cannot be read
-            None if self.config.journal.as_ref().is_some_and(|j| !j.replaced) => {
-                self.journal.state = State::Off;
-            }
-            None => {}
-        }
-        if let Holds::All(head) = holds
-            && holds.is_for(self.lead)
-        {
-            let legs = (0..2)
-                .filter(|&leg| self.alive[leg] && (leg == self.lead || !all) && holds.is_for(leg));
-            self.replay.begin(head, legs.collect(), all);
-        }
-    }
-
-    /// The legs are as right as they can make each other: now the journal, and then users.
-    fn finish_start(&mut self) {
-        self.phase = Phase::Restoring;
-        self.replay.is_due = true;
-    }
-
-    /// Everything is as it has to be.
-    pub(super) fn enter(&mut self) {
-        if self.alternates() {
-            self.reader = 1 - self.lead;
-        }
-        // what is answered from now on hangs on it alone, and it has to say so
-        self.records.alone_wanted = self.is_alone();
-        if !self.journal.is_on() && self.records.journal > 0 {
-            self.records.journal = 0;
-            self.records.unjournaled_wanted = true;
-        }
-        self.serve();
-    }
-
-    /// What the lead was behind in is durable there; its record may say so.
-    pub(super) fn restored(&mut self, out: &mut Vec<Command>) {
-        if !self.open.was_alone {
-            self.write_record(Why::CaughtUp, out);
-            return;
-        }
-        // what was copied from it the other one may not have made durable itself
-        let behind = self.records.behind.clone();
-        self.stale[1 - self.lead].add_all(&behind);
-        self.write_record(Why::Resynced, out);
-    }
-
-    /// A record that the start waited for is durable.
-    pub(super) fn start_is_on_record(&mut self) {
-        if self.phase == Phase::Restoring {
-            self.finish_start();
-        }
     }
 }

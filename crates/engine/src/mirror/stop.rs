@@ -2,10 +2,16 @@
 //!
 //! Both legs get everything and are flushed, and their records say that they are equal.
 
-use super::flush::Then;
-use super::record::Why;
-use super::{Mirror, Phase, Queue};
-use crate::port::Command;
+use super::roles::{Phase, Roles};
+
+/// What has to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Legs that live are flushed.
+    Flush,
+    /// Their records say that they are equal.
+    Record,
+}
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stop {
@@ -14,59 +20,73 @@ pub(super) struct Stop {
     flushed: [bool; 2],
 }
 
-impl Mirror {
+impl Stop {
     /// The engine has stopped and sends nothing more.
-    pub fn stop(&mut self) {
-        self.stop.wanted = true;
+    pub fn is_wanted(&mut self) {
+        self.wanted = true;
     }
 
-    /// Is it over?
-    pub fn has_stopped(&self) -> bool {
-        self.phase == Phase::Stopped
-    }
-
-    pub(super) fn run_stop(&mut self, out: &mut Vec<Command>) {
-        if !self.stop.wanted || self.phase == Phase::Stopped {
-            return;
+    /// The pair ends; returns whether it takes nothing more from now on, and what it has is to be
+    /// written.
+    pub fn begin(&mut self, roles: &mut Roles) -> bool {
+        if !self.wanted || roles.phase() == Phase::Stopped {
+            return false;
         }
-        if !self.durable || self.alive == [false; 2] {
-            self.phase = Phase::Stopped;
-            return;
+        if !roles.is_durable() || roles.are_dead() {
+            roles.has_stopped();
+            return false;
         }
         // a change of roles that has begun ends first
-        if matches!(self.phase, Phase::Serving | Phase::Draining) {
-            self.phase = Phase::Stopping;
-            self.send_writes(out);
+        let begins = matches!(roles.phase(), Phase::Serving | Phase::Draining);
+        if begins {
+            roles.stops();
         }
-        let queues = self.queues.iter().all(Queue::is_empty) && self.held.is_empty();
-        let idle = self.flushes.is_idle() && self.resync.is_idle() && !self.records.is_writing();
-        let noted = self.journal.is_idle() && self.survivor.is_idle();
-        if self.phase != Phase::Stopping || !queues || !idle || !noted || self.records.blocks_all()
-        {
-            return;
+        begins
+    }
+
+    /// What has to be done next, when nothing else is left to do.
+    pub fn step(&mut self, roles: &Roles) -> Option<Step> {
+        if !self.flushing {
+            self.flushing = true;
+            return Some(Step::Flush);
         }
-        if !self.stop.flushing {
-            self.stop.flushing = true;
-            for leg in 0..2 {
-                if self.alive[leg] {
-                    self.flush_leg(leg, Then::Equal);
-                }
-            }
-        } else if (0..2).all(|leg| !self.alive[leg] || self.stop.flushed[leg]) {
-            self.write_record(Why::Stop, out);
-        }
+        let flushed = (0..2).all(|leg| !roles.is_alive(leg) || self.flushed[leg]);
+        flushed.then_some(Step::Record)
     }
 
     /// A leg died: what was flushed so far counts for nothing.
-    pub(super) fn stop_again(&mut self) {
-        (self.stop.flushing, self.stop.flushed) = (false, [false; 2]);
+    pub fn leg_died(&mut self) {
+        (self.flushing, self.flushed) = (false, [false; 2]);
     }
 
-    pub(super) fn stop_flushed(&mut self, leg: usize) {
-        self.stop.flushed[leg] = true;
+    pub fn is_flushed(&mut self, leg: usize) {
+        self.flushed[leg] = true;
     }
+}
 
-    pub(super) fn stop_is_on_record(&mut self, _out: &mut Vec<Command>) {
-        self.phase = Phase::Stopped;
+#[cfg(test)]
+mod tests {
+    use super::super::config::PairConfig;
+    use super::*;
+    use tandem_block::{DeviceId, Instant, IoError};
+
+    #[test]
+    fn both_legs_are_flushed_and_then_told_and_a_death_begins_it_again() {
+        let mut roles = Roles::new(&PairConfig::default(), true);
+        let mut stop = Stop::default();
+        roles.serves(Instant::ZERO);
+        assert!(!stop.begin(&mut roles), "not wanted");
+        stop.is_wanted();
+        assert!(stop.begin(&mut roles) && !stop.begin(&mut roles), "once");
+        assert_eq!(stop.step(&roles), Some(Step::Flush));
+        stop.is_flushed(0);
+        assert_eq!(stop.step(&roles), None);
+        roles.leg_dies(1, IoError::Dead(DeviceId(1)), 0);
+        stop.leg_died();
+        assert_eq!(stop.step(&roles), Some(Step::Flush));
+        stop.is_flushed(0);
+        assert_eq!(stop.step(&roles), Some(Step::Record));
+        roles.leg_dies(0, IoError::Dead(DeviceId(0)), 0);
+        assert!(!stop.begin(&mut roles) && roles.phase() == Phase::Stopped);
     }
 }

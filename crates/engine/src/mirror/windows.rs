@@ -6,63 +6,123 @@
 //! the RAM. Nothing is padded: what keeps the stream going is written anyway, and without it the drive
 //! drains by itself. A drive that is not what it is believed to be is written to as it comes.
 
-use super::{Mirror, Phase};
 use crate::bcw::controller::{Action, Control, Controller, State};
-use crate::port::Command;
 use crate::profile::HddProfile;
+use tandem_block::Instant;
 
-/// Units wait for a window until they would take this part of the ring.
-const RING_PART: u64 = 8;
-/// … or of the cache.
-const CACHE_PART: u64 = 2;
 /// No loops and no padding: flushes lead from one window to the next.
 const LOOPS: u32 = 0;
 const PADDING_BYTES_PER_DAY: u64 = 0;
 
-/// What decides when a hard drive's journal is written.
-pub(super) fn controller(profile: &HddProfile) -> Box<Controller> {
-    let mut controller = Controller::new(profile.clone(), LOOPS, PADDING_BYTES_PER_DAY, true);
-    controller.enable(Control::FastOnly);
-    Box::new(controller)
+/// Decides when a hard drive's journal is written.
+#[derive(Clone, Debug)]
+pub(super) struct Windows {
+    bcw: Box<Controller>,
+    /// When it wants to be asked again.
+    ask_at: Instant,
+    /// A flush opens the next window.
+    flush_wanted: bool,
+    /// Bytes that are with the drive.
+    part_bytes: u64,
+    /// Units that were written although they would be slow.
+    forced: u64,
 }
 
-impl Mirror {
-    /// Writes the next unit, or flushes, if it is time.
-    pub(super) fn run_windows(&mut self, out: &mut Vec<Command>) {
-        if self.journal.is_busy() || self.journal.wants_flush() {
-            return; // a hard drive is asked for one thing at a time
-        }
-        let bytes = self.journal.waiting_bytes.min(self.unit_bytes());
-        let forced = self.is_pressed();
-        let now = self.now;
-        let Some(bcw) = &mut self.journal.bcw else { return };
-        if bytes > 0 {
-            bcw.note_demand(now, bytes);
-            let fits = matches!(bcw.next(now, Some(bytes)), Action::Write);
-            self.journal.waited += u64::from(!fits && forced);
-            if fits || forced {
-                self.compose(out);
-                return;
-            }
-        }
-        let Some(bcw) = &mut self.journal.bcw else { return };
-        match bcw.next(now, None) {
-            Action::Flush => self.journal.window_wanted = true,
-            Action::Rest(at) if at > now => self.journal.ask_at = at,
-            Action::Rest(_) | Action::Pad(_) | Action::Write | Action::Return => {}
+impl Windows {
+    pub fn new(profile: &HddProfile) -> Windows {
+        let mut controller = Controller::new(profile.clone(), LOOPS, PADDING_BYTES_PER_DAY, true);
+        controller.enable(Control::FastOnly);
+        Windows {
+            bcw: Box::new(controller),
+            ask_at: Instant::NEVER,
+            flush_wanted: false,
+            part_bytes: 0,
+            forced: 0,
         }
     }
 
-    /// Does somebody wait, or would something be full, if units waited for a window?
-    fn is_pressed(&self) -> bool {
-        let journal = &self.journal;
-        let lost = journal.bcw.as_ref().is_some_and(|bcw| {
-            matches!(bcw.state(), State::Off | State::Faulted | State::Unreliable)
-        });
-        lost || self.flushes.is_waiting()
-            || journal.is_urgent
-            || self.phase == Phase::Stopping
-            || journal.waiting_bytes > journal.ring_bytes() / RING_PART
-            || self.cache.bytes() > self.config.cache_bytes / CACHE_PART
+    /// Data of a unit at most.
+    pub fn unit_bytes_max(&self) -> u64 {
+        self.bcw.write_bytes_max() / 2
+    }
+
+    pub fn ask_at(&self) -> Instant {
+        self.ask_at
+    }
+
+    pub fn wants_flush(&self) -> bool {
+        self.flush_wanted
+    }
+
+    /// Nothing is wanted any more.
+    pub fn forgets(&mut self) {
+        (self.flush_wanted, self.ask_at) = (false, Instant::NEVER);
+    }
+
+    /// It is being asked.
+    pub fn is_asked(&mut self) {
+        self.ask_at = Instant::NEVER;
+    }
+
+    /// The drive is given so much.
+    pub fn takes(&mut self, now: Instant, bytes: u64) {
+        self.bcw.commit(now, bytes);
+        self.bcw.issued(bytes, false);
+        self.part_bytes = bytes;
+    }
+
+    /// The drive has written that.
+    pub fn wrote(&mut self, issued: Instant, now: Instant) {
+        self.bcw.completed(now, self.part_bytes, now.since(issued), false);
+    }
+
+    pub fn flush_begins(&mut self, now: Instant) {
+        self.flush_wanted = false;
+        self.bcw.flush_issued(now);
+    }
+
+    pub fn flush_ends(&mut self, now: Instant, is_ok: bool) {
+        self.bcw.flush_done(now, is_ok);
+    }
+
+    /// The head is written, which belongs to no stream.
+    pub fn head_begins(&mut self) {
+        self.bcw.disturbed(false);
+    }
+
+    pub fn head_ends(&mut self, now: Instant) {
+        self.bcw.undisturbed(now);
+    }
+
+    /// Is the drive not what it is believed to be?
+    pub fn is_lost(&self) -> bool {
+        matches!(self.bcw.state(), State::Off | State::Faulted | State::Unreliable)
+    }
+
+    /// Is it time to write a unit of so many bytes, which somebody waits for or not? If not, a flush may
+    /// be wanted now, or a question later.
+    pub fn may_write(&mut self, now: Instant, bytes: u64, is_pressed: bool) -> bool {
+        if bytes > 0 {
+            self.bcw.note_demand(now, bytes);
+            let fits = matches!(self.bcw.next(now, Some(bytes)), Action::Write);
+            self.forced += u64::from(!fits && is_pressed);
+            if fits || is_pressed {
+                return true;
+            }
+        }
+        match self.bcw.next(now, None) {
+            Action::Flush => self.flush_wanted = true,
+            Action::Rest(at) if at > now => self.ask_at = at,
+            Action::Rest(_) | Action::Pad(_) | Action::Write | Action::Return => {}
+        }
+        false
+    }
+
+    pub fn state(&self) -> &'static str {
+        self.bcw.state().name()
+    }
+
+    pub fn forced(&self) -> u64 {
+        self.forced
     }
 }

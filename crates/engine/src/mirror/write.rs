@@ -3,22 +3,27 @@
 //! Source: [IANUS §5.1, §5.2]. It is accepted at half of a leg's rate and while the cache has room,
 //! written to the leg that writes, and to the other one when that writes.
 
-use super::cache::{Entry, EntryId, Progress};
-use super::{Answer, Flight, Mirror, Phase};
-use crate::format::pair::EXTENTS_MAX;
+use super::cache::{Cache, Entry, EntryId, Progress};
+use super::commands::{Commands, Part};
+use super::config::{Answer, PairConfig};
+use super::flight::Flight;
+use super::journal::Journal;
+use super::pace::Pace;
+use super::queue::Queues;
+use super::record::Records;
+use super::resync::Resync;
+use super::roles::{LeadState, Phase, Roles};
 use crate::mutant::Mutant;
-use crate::port::{Command, IoId, IoOp};
-use tandem_block::{Instant, IoError, PayloadId};
-
-/// Extents of a record that are not used up before roles change: those of one command are few.
-const EXTENTS_SPARE: usize = 64;
+use crate::port::{IoId, IoOp};
+use std::collections::VecDeque;
+use tandem_block::{Duration, Instant, PayloadId};
 
 /// A write or TRIM that was not accepted yet.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
-    pub io: IoId,
-    pub op: IoOp,
-    pub since: Instant,
+struct Held {
+    io: IoId,
+    op: IoOp,
+    since: Instant,
 }
 
 fn extent(op: &IoOp) -> (u64, u64) {
@@ -29,94 +34,245 @@ fn extent(op: &IoOp) -> (u64, u64) {
     }
 }
 
-impl Mirror {
-    pub(super) fn hold(&mut self, io: IoId, op: IoOp) {
-        let (offset, length) = extent(&op);
-        assert!(offset + length <= self.capacity_bytes, "a write lies within the pair");
-        self.held.push_back(Held { io, op, since: self.now });
+/// An entry that was with a leg, and whether it was new there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Landed {
+    pub leg: usize,
+    pub id: EntryId,
+    pub new: bool,
+}
+
+/// Writes so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WriteStats {
+    pub accepted_bytes: u64,
+    pub written_bytes: [u64; 2],
+    pub held: u64,
+    pub held_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Writes {
+    capacity_bytes: u64,
+    cache_bytes: u64,
+    depth: u32,
+    rule: Answer,
+    /// Writes that wait for the pace or for room.
+    held: VecDeque<Held>,
+    queues: Queues,
+    pace: Pace,
+    stats: WriteStats,
+}
+
+impl Writes {
+    pub fn new(config: &PairConfig, capacity_bytes: u64, idle: Duration) -> Writes {
+        Writes {
+            capacity_bytes,
+            cache_bytes: config.cache_bytes,
+            depth: config.depth,
+            rule: config.answer,
+            held: VecDeque::new(),
+            queues: Queues::default(),
+            pace: Pace::of(config, idle),
+            stats: WriteStats::default(),
+        }
     }
 
+    pub fn stats(&self) -> WriteStats {
+        self.stats
+    }
+
+    pub fn write_bytes_per_s(&self) -> u64 {
+        self.pace.write_bytes_per_s()
+    }
+
+    /// Nothing waits and nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.queues.are_empty() && self.held.is_empty()
+    }
+
+    pub fn reader_lacks(&self, roles: &Roles) -> bool {
+        self.queues.has_backlog(roles.other())
+    }
+
+    pub fn hold(&mut self, io: IoId, op: IoOp, now: Instant) {
+        let (offset, length) = extent(&op);
+        assert!(offset + length <= self.capacity_bytes, "a write lies within the pair");
+        self.held.push_back(Held { io, op, since: now });
+    }
+
+    /// A leg is dead: all that the other one lacks is new to it.
+    pub fn leg_died(&mut self, leg: usize) {
+        self.queues.leg_died(leg);
+    }
+
+    /// From now on the legs take turns. What is accepted since then one of them lacks.
+    pub fn begin_turns(&mut self, roles: &Roles, cache: &Cache, records: &mut Records) {
+        self.queues.begin_turns(roles.other());
+        records.begins_period(cache.iter().map(|(_, entry)| entry));
+    }
+
+    /// The writer wrote until then, and since so long.
+    pub fn writer_rests(&mut self, (until, wrote_for): (Instant, Duration)) {
+        self.pace.turns(until, wrote_for);
+    }
+
+    /// Roles have changed; a leg writes for this share of a period.
+    pub fn turn(&mut self, share_ppm: u64, roles: &Roles, cache: &Cache, records: &mut Records) {
+        self.pace.writes_for(share_ppm);
+        self.queues.turn(roles.lead());
+        let backlog = self.queues.backlog(roles.other());
+        records.begins_period(backlog.filter_map(|(id, sequence)| cache.find(id, sequence)));
+    }
+
+    /// What the writer has and lacks; the caller knows of flushes.
+    pub fn writer(
+        &self,
+        roles: &Roles,
+        cache: &Cache,
+        journal: &Journal,
+        records: &Records,
+    ) -> LeadState {
+        let lead = roles.lead();
+        let stuck = |held: &Held| !self.has_room(&held.op, roles, cache, journal, records);
+        LeadState {
+            is_level: self.queues.is_level(lead),
+            is_behind_on_record: !records.behind().is_empty(),
+            reader_lacks: self.reader_lacks(roles),
+            is_stuck: !self.queues.has_new(lead) && self.held.front().is_some_and(stuck),
+            in_flight: self.queues.in_flight(lead),
+            is_recorded: records.is_writing(),
+            is_flushed: false,
+        }
+    }
+
+    /// Has the lead everything that was answered up to here and is not durable on the other leg? What
+    /// waits for its answer is no part of a flush.
+    pub fn lead_has(&self, upto: u64, roles: &Roles, cache: &Cache, commands: &Commands) -> bool {
+        let lead = roles.lead();
+        let waiting = self
+            .queues
+            .new_upto(lead, upto)
+            .any(|(id, sequence)| cache.find(id, sequence).is_some_and(|e| e.answered));
+        let sent = commands.sent().any(|sent| match sent.flight {
+            Flight::Entry(id, _) if sent.leg == lead => {
+                let entry = cache.entry(id);
+                entry.answered && entry.sequence <= upto
+            }
+            _ => false,
+        });
+        !waiting && !sent
+    }
+}
+
+/// Acceptance.
+impl Writes {
     /// When the first held write may be accepted, as far as time decides it.
-    pub(super) fn admission_at(&self) -> Instant {
-        if !self.may_accept() {
+    pub fn due(
+        &self,
+        roles: &Roles,
+        cache: &Cache,
+        journal: &Journal,
+        records: &Records,
+    ) -> Instant {
+        if !self.may_accept(roles, cache, journal, records) {
             return Instant::NEVER; // something else has to happen first
         }
         self.pace.next_at()
     }
 
     /// Is there room for the first held write?
-    fn may_accept(&self) -> bool {
-        let Some(held) = self.held.front() else { return false };
-        let serving = !matches!(self.phase, Phase::Created | Phase::Opening | Phase::Restoring);
-        serving && self.has_room(&held.op)
+    fn may_accept(
+        &self,
+        roles: &Roles,
+        cache: &Cache,
+        journal: &Journal,
+        records: &Records,
+    ) -> bool {
+        let room = |held: &Held| self.has_room(&held.op, roles, cache, journal, records);
+        roles.is_started() && self.held.front().is_some_and(room)
     }
 
-    fn has_room(&self, op: &IoOp) -> bool {
+    fn has_room(
+        &self,
+        op: &IoOp,
+        roles: &Roles,
+        cache: &Cache,
+        journal: &Journal,
+        records: &Records,
+    ) -> bool {
         if matches!(op, IoOp::Trim { .. }) {
             return true;
         }
         let (_, length) = extent(op);
         // one write always passes, however small the cache is
-        let fits =
-            self.cache.bytes() == 0 || self.cache.bytes() + length <= self.config.cache_bytes;
-        let noted = self.journal.has_room(length);
-        fits && noted && !(self.durable && self.takes_turns() && self.record_is_full())
-    }
-
-    /// Would the extents of one more write not fit the next record?
-    pub(super) fn record_is_full(&self) -> bool {
-        self.records.lacking.len() + EXTENTS_SPARE > EXTENTS_MAX
-    }
-
-    /// Does a write wait for something that only a change of roles brings?
-    pub(super) fn is_stuck(&self) -> bool {
-        self.held.front().is_some_and(|held| !self.has_room(&held.op))
+        let fits = cache.bytes() == 0 || cache.bytes() + length <= self.cache_bytes;
+        fits && journal.has_room(length) && !records.is_full(roles)
     }
 
     /// Accepts what may be accepted.
-    pub(super) fn admit(&mut self, out: &mut Vec<Command>) {
-        while self.may_accept() {
-            let paced = self.alternates() && self.phase != Phase::Stopping;
-            if paced && self.pace.next_at() > self.now {
+    pub fn admit(
+        &mut self,
+        roles: &Roles,
+        cache: &mut Cache,
+        journal: &mut Journal,
+        records: &mut Records,
+        commands: &mut Commands,
+    ) {
+        while self.may_accept(roles, cache, journal, records) {
+            let now = commands.now();
+            if roles.takes_turns() && self.pace.next_at() > now {
                 return;
             }
             let held = self.held.pop_front().expect("may_accept looked at it");
-            if self.now > held.since {
+            if now > held.since {
                 self.stats.held += 1;
-                self.stats.held_ns += self.now.since(held.since).ns;
+                self.stats.held_ns += now.since(held.since).ns;
             }
-            self.accept(held, out);
+            let id = self.accept(held, roles, cache, commands);
+            journal.note(id, cache);
+            let entry = cache.entry(id);
+            for leg in (0..2).filter(|&leg| roles.is_alive(leg)) {
+                let new = leg == roles.lead() || !roles.alternates();
+                self.queues.push(leg, new, (id, entry.sequence));
+            }
+            if entry.is_trim {
+                continue;
+            }
+            if roles.alternates() {
+                records.accepted(entry.offset, entry.end());
+            }
+            if self.rule == Answer::Cached && !entry.fua {
+                answer_from_cache(id, cache, commands);
+            }
         }
     }
 
-    fn accept(&mut self, held: Held, out: &mut Vec<Command>) {
+    /// Takes a write into the cache.
+    fn accept(
+        &mut self,
+        held: Held,
+        roles: &Roles,
+        cache: &mut Cache,
+        commands: &mut Commands,
+    ) -> EntryId {
         let (offset, length) = extent(&held.op);
         let mut payload = PayloadId::NONE;
         let (is_trim, fua) = match held.op {
-            IoOp::Write { from, from_offset_bytes, length_bytes, fua, .. } => {
-                self.pace.accept(self.now, length);
+            IoOp::Write { from, from_offset_bytes, fua, .. } => {
+                self.pace.accept(commands.now(), length);
                 self.stats.accepted_bytes += length;
-                if self.contents {
-                    payload = self.name_buffer();
-                    out.push(Command::Reserve { payload, length_bytes });
-                    out.push(Command::Copy {
-                        from,
-                        from_offset_bytes,
-                        into: payload,
-                        into_offset_bytes: 0,
-                        length_bytes,
-                    });
+                if commands.has_contents() {
+                    payload = commands.name_buffer();
+                    commands.reserve(payload, length);
+                    let part = Part { payload: from, offset: from_offset_bytes, length };
+                    commands.copy(part, payload, 0);
                 }
                 (false, fua)
             }
             _ => (true, false),
         };
-        let mut progress = [Progress::Waiting; 2];
-        for (leg, progress) in progress.iter_mut().enumerate() {
-            if !self.alive[leg] {
-                *progress = Progress::Done;
-            }
-        }
+        let lives = |alive: bool| if alive { Progress::Waiting } else { Progress::Done };
         let entry = Entry {
             sequence: 0,
             offset,
@@ -124,7 +280,7 @@ impl Mirror {
             payload,
             is_trim,
             fua,
-            progress,
+            progress: roles.alive().map(lives),
             journal: Progress::Done,
             unit: 0,
             units: Vec::new(),
@@ -135,264 +291,159 @@ impl Mirror {
             checksums: Vec::new(),
         };
         let mut over = Vec::new();
-        let id = self.cache.insert(entry, &mut over);
+        let id = cache.insert(entry, &mut over);
         for older in over {
-            self.forget_if_over(older, out);
+            commands.release_if(cache.forget(older));
         }
-        self.note(id);
-        let (sequence, alternates) = (self.cache.entry(id).sequence, self.alternates());
-        for leg in 0..2 {
-            if !self.alive[leg] {
-                continue;
-            }
-            let queue = &mut self.queues[leg];
-            let now = leg == self.lead || !alternates;
-            let queue = if now { &mut queue.fresh } else { &mut queue.backlog };
-            queue.push_back((id, sequence));
-        }
-        if !is_trim {
-            if self.alternates() {
-                self.records.lacking.add(offset, offset + length);
-            }
-            if self.config.answer == Answer::Cached && !fua {
-                self.answer_from_cache(id, out);
-            }
-        }
+        id
     }
+}
 
-    fn answer_from_cache(&mut self, id: EntryId, out: &mut Vec<Command>) {
-        let &Entry { io, payload, length, .. } = self.cache.entry(id);
-        if self.contents {
-            self.sum((payload, 0, length), Flight::WriteSum(io, id), out);
-        } else {
-            self.cache.entry_mut(id).answered = true;
-            self.end(io, Ok(()), Vec::new());
-        }
+fn answer_from_cache(id: EntryId, cache: &mut Cache, commands: &mut Commands) {
+    let &Entry { io, payload, length, .. } = cache.entry(id);
+    if commands.has_contents() {
+        let part = Part { payload, offset: 0, length };
+        commands.sum(part, Flight::WriteSum(io, id));
+    } else {
+        cache.entry_mut(id).answered = true;
+        commands.end(io, Ok(()), Vec::new());
     }
+}
 
-    pub(super) fn write_summed(
+/// The checksums of a write are known that the cache has.
+pub(super) fn summed(
+    io: IoId,
+    id: EntryId,
+    checksums: &[u32],
+    cache: &mut Cache,
+    commands: &mut Commands,
+) {
+    // it is here until it was answered
+    if !cache.entry(id).answered {
+        cache.entry_mut(id).answered = true;
+        commands.end(io, Ok(()), checksums.to_vec());
+    }
+    commands.release_if(cache.forget(id));
+}
+
+/// To the legs.
+impl Writes {
+    /// Sends what the writing legs can take; `is_waited_for`: a FLUSH waits.
+    pub fn send(
         &mut self,
-        io: IoId,
-        id: EntryId,
-        checksums: &[u32],
-        out: &mut Vec<Command>,
+        is_waited_for: bool,
+        roles: &Roles,
+        cache: &mut Cache,
+        records: &mut Records,
+        resync: &Resync,
+        commands: &mut Commands,
     ) {
-        // it is here until it was answered
-        if !self.cache.entry(id).answered {
-            self.cache.entry_mut(id).answered = true;
-            self.end(io, Ok(()), checksums.to_vec());
-        }
-        self.forget_if_over(id, out);
-    }
-
-    /// Sends what the writing legs can take.
-    pub(super) fn send_writes(&mut self, out: &mut Vec<Command>) {
-        if !matches!(self.phase, Phase::Serving | Phase::Stopping) || self.records.blocks_all() {
+        if !matches!(roles.phase(), Phase::Serving | Phase::Stopping) || roles.blocks_all() {
             return;
         }
+        // a user waits for what is new, unless the cache has answered; then the backlog goes first, as
+        // in the paper. Shares are equal, since what is accepted is half of what a leg writes
+        let new_first = match self.rule {
+            Answer::Written => None,
+            Answer::Cached | Answer::Journaled => Some(is_waited_for),
+        };
         for leg in 0..2 {
-            let writes = self.alive[leg] && (leg == self.lead || !self.takes_turns());
+            let writes = roles.is_alive(leg) && (leg == roles.lead() || !roles.takes_turns());
             if !writes {
                 continue;
             }
-            while self.queues[leg].in_flight < self.config.depth && self.send_one(leg, out) {}
-            let queue = &self.queues[leg];
-            let catches_up = !queue.backlog.is_empty() || queue.catching_up > 0;
-            if catches_up || queue.in_flight >= self.config.depth {
-                self.pace.begins(self.now);
+            while self.queues.in_flight(leg) < self.depth {
+                let may_send = |id: EntryId, new: bool| {
+                    !resync.covers(cache.entry(id).offset, cache.entry(id).end())
+                        && may_send((leg, id, new), roles, cache, records, commands)
+                };
+                let next = self.queues.pick(leg, new_first, cache, may_send);
+                let Some((id, new)) = next else { break };
+                self.send_entry(Landed { leg, id, new }, roles, cache, commands);
+            }
+            let is_full = self.queues.in_flight(leg) >= self.depth;
+            if !self.queues.is_level(leg) || is_full {
+                self.pace.begins(commands.now());
             } else {
-                self.pace.ends(self.now);
+                self.pace.ends(commands.now());
             }
         }
     }
 
-    /// Is only one leg written to at a time?
-    pub(super) fn takes_turns(&self) -> bool {
-        self.alternates() && self.phase != Phase::Stopping
-    }
-
-    fn send_one(&mut self, leg: usize, out: &mut Vec<Command>) -> bool {
-        self.skip_gone(leg);
-        let queue = &self.queues[leg];
-        // a user waits for what is new, unless the cache has answered; then the backlog goes first, as
-        // in the paper. Shares are equal, since what is accepted is half of what a leg writes
-        let new_first = match self.config.answer {
-            Answer::Written => queue.balance >= 0,
-            Answer::Cached | Answer::Journaled => self.flushes.is_waiting(),
-        };
-        for new in [new_first, !new_first] {
-            let queue = &self.queues[leg];
-            let head = if new { queue.fresh.front() } else { queue.backlog.front() };
-            let Some(&(id, _)) = head else { continue };
-            if self.may_send(leg, id, new) {
-                let queue = &mut self.queues[leg];
-                if new {
-                    queue.fresh.pop_front()
-                } else {
-                    queue.backlog.pop_front()
-                };
-                let length = self.cache.entry(id).length as i64;
-                queue.balance = match (queue.backlog.is_empty(), new) {
-                    (true, _) => 0,
-                    (false, true) => queue.balance - length,
-                    (false, false) => queue.balance + length,
-                };
-                queue.catching_up += u32::from(!new);
-                self.send_entry(leg, id, new, out);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Entries that were overwritten before they were sent are over.
-    fn skip_gone(&mut self, leg: usize) {
-        let cache = &self.cache;
-        let gone = |head: Option<&(EntryId, u64)>| {
-            head.is_some_and(|&(id, sequence)| {
-                cache.find(id, sequence).is_none_or(|e| e.progress[leg] != Progress::Waiting)
-            })
-        };
-        let queue = &mut self.queues[leg];
-        while gone(queue.backlog.front()) {
-            queue.backlog.pop_front();
-        }
-        while gone(queue.fresh.front()) {
-            queue.fresh.pop_front();
-        }
-    }
-
-    fn may_send(&mut self, leg: usize, id: EntryId, new: bool) -> bool {
-        let entry = self.cache.entry(id);
-        let (offset, end, is_trim) = (entry.offset, entry.end(), entry.is_trim);
-        if !self.cache.may_follow(id, leg) || self.resync.covers(offset, end) {
-            return false;
-        }
-        // what the record calls behind is copied back after a crash: nothing new may lie there
-        let behind = new && !is_trim && self.records.behind_touches(offset, end);
-        let recorded = !new && leg == self.lead;
-        !behind && (recorded || is_trim || self.is_marked(offset, end))
-    }
-
-    fn send_entry(&mut self, leg: usize, id: EntryId, new: bool, out: &mut Vec<Command>) {
-        let place = self.place(self.cache.entry(id).offset);
+    fn send_entry(
+        &mut self,
+        Landed { leg, id, new }: Landed,
+        roles: &Roles,
+        cache: &mut Cache,
+        commands: &mut Commands,
+    ) {
+        let entry = cache.entry_mut(id);
+        let offset_bytes = commands.place(entry.offset);
         // where both are written to at once, either may have to answer for it
-        let first = leg == self.lead || !self.takes_turns();
-        let entry = self.cache.entry_mut(id);
+        let first = leg == roles.lead() || !roles.takes_turns();
         entry.progress[leg] = Progress::Sent;
         let op = if entry.is_trim {
-            IoOp::Trim { offset_bytes: place, length_bytes: entry.length }
+            IoOp::Trim { offset_bytes, length_bytes: entry.length }
         } else {
             self.stats.written_bytes[leg] += entry.length;
             IoOp::Write {
-                offset_bytes: place,
+                offset_bytes,
                 length_bytes: entry.length,
                 from: entry.payload,
                 from_offset_bytes: 0,
                 fua: entry.fua && first,
             }
         };
-        self.queues[leg].in_flight += 1;
-        self.send(leg, op, Flight::Entry(id, new), out);
+        commands.send(roles, leg, op, Flight::Entry(id, new));
     }
 
-    pub(super) fn entry_written(
+    /// An entry is not with its leg any more.
+    pub fn ended(&mut self, landed: Landed) {
+        self.queues.ended(landed.leg, landed.new);
+    }
+
+    /// … and the leg has it, or is dead. Returns the extent of a write that it has.
+    pub fn landed(
         &mut self,
-        leg: usize,
-        (id, new): (EntryId, bool),
-        status: Result<(), IoError>,
-        checksums: &[u32],
-        out: &mut Vec<Command>,
-    ) {
-        self.queues[leg].in_flight -= 1;
-        self.queues[leg].catching_up -= u32::from(!new);
-        let is_trim = self.cache.entry(id).is_trim;
-        if status.is_err() && !is_trim {
-            // what it holds there is not known
-            self.fail_leg(leg, out);
-        }
-        self.has_reached(id, leg);
-        let entry = self.cache.entry_mut(id);
-        if !entry.answered && status.is_ok() {
-            entry.checksums = checksums.to_vec();
-        }
-        let (offset, end, length) = (entry.offset, entry.end(), entry.length);
-        if self.alive[leg] && !is_trim {
-            self.records.touched(offset, end);
-            self.pace.written(length);
-            // it is new there whatever it was before
-            if !self.resync.covers(offset, end) {
-                self.is_new_there(leg, offset, end);
-            }
-        }
-        self.answer_if_written(id);
-        self.forget_if_over(id, out);
-    }
-
-    /// A leg has this.
-    fn has_reached(&mut self, id: EntryId, leg: usize) {
-        let entry = self.cache.entry_mut(id);
+        Landed { leg, id, .. }: Landed,
+        checksums: Option<&[u32]>,
+        roles: &Roles,
+        cache: &mut Cache,
+        journal: &mut Journal,
+    ) -> Option<(u64, u64)> {
+        let entry = cache.entry_mut(id);
         entry.progress[leg] = Progress::Done;
         for &unit in &entry.units {
-            self.journal.reached(unit, leg);
+            journal.reached(unit, leg);
         }
-    }
-
-    /// A leg lacks nothing of this any more.
-    pub(super) fn is_new_there(&mut self, leg: usize, offset: u64, end: u64) {
-        self.stale[leg].remove(offset, end);
-        if leg != self.lead {
-            self.resync.wanted.remove(offset, end);
-        } else if self.is_alone() {
-            self.survivor_has(offset, end);
-        }
-    }
-
-    /// A write is answered when the leg that leads has it, or the journal; where a death must be
-    /// recorded first, when it is.
-    pub(super) fn answer_if_written(&mut self, id: EntryId) {
-        let entry = self.cache.entry(id);
-        let dead = !self.alive[0] && !self.alive[1];
-        let written = entry.progress[self.lead] == Progress::Done;
-        let noted = entry.unit > 0 && entry.journal == Progress::Done;
-        let ready = match self.config.answer {
-            _ if entry.fua => dead || (written && self.journal.has_durably(entry.unit)),
-            _ if entry.is_trim => dead || written,
-            Answer::Written => dead || written,
-            Answer::Journaled => dead || written || noted,
-            Answer::Cached => false, // it is told when its checksums are known
-        };
-        if entry.answered || !ready {
-            return;
-        }
-        let (io, leg) = (entry.io, self.legs[self.lead]);
-        let entry = self.cache.entry_mut(id);
-        entry.answered = true;
-        let checksums = std::mem::take(&mut entry.checksums);
-        let (fua, extent) = (entry.fua, (entry.offset, entry.end()));
-        if dead {
-            self.answer(io, Err(IoError::Dead(leg)), checksums);
-        } else if fua {
-            self.promise(io, Some(extent), checksums);
-        } else {
-            self.answer(io, Ok(()), checksums);
-        }
-    }
-
-    /// Lets an entry go that nobody needs.
-    pub(super) fn forget_if_over(&mut self, id: EntryId, out: &mut Vec<Command>) {
-        if let Some(entry) = self.cache.remove_if_over(id)
-            && entry.payload != PayloadId::NONE
+        if let Some(checksums) = checksums
+            && !entry.answered
         {
-            out.push(Command::Release(entry.payload));
+            entry.checksums = checksums.to_vec();
         }
+        if !roles.is_alive(leg) || entry.is_trim {
+            return None;
+        }
+        self.pace.written(entry.length);
+        Some((entry.offset, entry.end()))
     }
+}
 
-    /// Marks are wanted where something new is about to be written.
-    fn is_marked(&mut self, offset: u64, end: u64) -> bool {
-        if !self.durable || self.is_alone() || self.breaks(Mutant::WriteBeforeMark) {
-            return true;
-        }
-        self.records.mark(offset, end)
+fn may_send(
+    (leg, id, new): (usize, EntryId, bool),
+    roles: &Roles,
+    cache: &Cache,
+    records: &mut Records,
+    commands: &Commands,
+) -> bool {
+    let entry = cache.entry(id);
+    let (offset, end, is_trim) = (entry.offset, entry.end(), entry.is_trim);
+    if !cache.may_follow(id, leg) {
+        return false;
     }
+    // what the record calls behind is copied back after a crash: nothing new may lie there
+    let behind = new && !is_trim && records.behind().touches(offset, end);
+    let recorded = !new && leg == roles.lead();
+    let anyway = recorded || is_trim || commands.breaks(Mutant::WriteBeforeMark);
+    !behind && (anyway || records.mark(roles, offset, end))
 }
