@@ -4,22 +4,21 @@
 //! gone, it is no metadata home any more, and nothing is under way with it: its metadata may then be
 //! behind, as that of an SSD that died, and a start that finds it a member still takes what is newest.
 
+mod steps;
+
 use super::{Drain, Ending, Stage, Step};
 use crate::StartError;
 use crate::device::Service;
 use crate::drain::Evacuation;
 use crate::format::superblock::{Numbered, Standing, Superblock};
-use crate::io::{DeviceIo, News, Phase};
+use crate::io::{DeviceIo, Phase};
 use crate::map::Map;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
-use crate::migration::Migration;
 use crate::migration::moves::Moves;
 use crate::port::Command;
-use crate::store::Store;
 use crate::store::commit::Commit;
 use crate::tiering::Tiers;
-use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Instant, IoError};
 
 impl Evacuation {
@@ -299,39 +298,6 @@ impl Evacuation {
         let drain = self.current.as_deref_mut().expect("asked above");
         if is_over != drain.drained.is_some() {
             drain.drained = is_over.then_some(now);
-        }
-    }
-}
-
-impl Migration {
-    /// Both copies of the round are written.
-    pub(crate) fn drain_round_done(
-        &mut self,
-        store: &Store,
-        volumes: &mut Volumes,
-        io: &mut DeviceIo,
-    ) {
-        let stage = self.evacuation.current.as_deref().expect("asked above").stage;
-        match stage {
-            Stage::Announcing { .. } => self.evacuation.set_drain_stage(Stage::Moving),
-            // one that was under way when it ended: another one follows
-            Stage::Voiding { begun: false } => {}
-            Stage::Voiding { begun: true } => {
-                self.evacuation.end_drain(Ending::Cancelled, &store.map, &volumes.objects, io)
-            }
-            Stage::Removing(Step::Others) => {
-                self.evacuation.set_drain_stage(Stage::Removing(Step::Own));
-                io.tell(News::Superblocks { clean: false, copy: 0 });
-            }
-            Stage::Removing(Step::Own) => {
-                volumes.objects.vacated();
-                let device = self.evacuation.current.as_deref().expect("asked above").device;
-                io[device].dirty = false;
-                self.evacuation.end_drain(Ending::Removed, &store.map, &volumes.objects, io);
-                io.note_gone(device, true);
-                io.send(Command::Close { device });
-            }
-            other => unreachable!("no round in {other:?}"),
         }
     }
 }

@@ -32,7 +32,7 @@ impl Participants for Owners<'_> {
     }
 
     fn want_commit(&self, store: &Store, io: &DeviceIo) -> bool {
-        (self.migration.moves.is_short_of_space(&store.map, io) && store.map.displaced_count() > 0)
+        (store.map.is_short_of_space(io.waits_for_space()) && store.map.displaced_count() > 0)
             || self.volumes.object_changes.objects_want_commit(self.requests)
             || self.migration.copies.hurry()
     }

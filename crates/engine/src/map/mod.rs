@@ -256,6 +256,11 @@ impl Map {
         self.ssd_free
     }
 
+    /// Is SSD space so short that clean copies go, and commits do not wait? A sixteenth, or a write waits.
+    pub(crate) fn is_short_of_space(&self, somebody_waits: bool) -> bool {
+        self.ssd_free() * 16 < self.ssd_slots() || somebody_waits
+    }
+
     /// SSD slots over all of these.
     #[inline]
     pub fn ssd_slots(&self) -> u64 {

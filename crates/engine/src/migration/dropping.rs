@@ -3,12 +3,7 @@
 //! They are looked for from where the next write of an SSD goes, some at a time. A copy under fragments stays, and
 //! so does one whose home is on a drive of which nothing is asked any more.
 
-use crate::io::DeviceIo;
-use crate::map::logical::{HOME, SSD};
-use crate::map::objects::Objects;
-use crate::map::{Map, NONE, Touch};
-use crate::migration::moves::Moves;
-use crate::store::commit::Commit;
+mod steps;
 
 /// Clean copies dropped in one step at most.
 const DROP_BLOCKS_MAX: usize = 4096;
@@ -28,81 +23,5 @@ impl Dropping {
     /// Could no clean copy be dropped, since this batch was durable?
     pub(crate) fn found_nothing(&self, durable: u64) -> bool {
         self.nothing == Some(durable)
-    }
-}
-
-impl Moves {
-    /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
-    pub(crate) fn drop_clean_copies(
-        &mut self,
-        commit: &mut Commit,
-        map: &mut Map,
-        objects: &Objects,
-        io: &mut DeviceIo,
-    ) {
-        if map.population().clean_ssd == 0
-            || !self.is_short_of_space(map, io)
-            || map.displaced_count() > DROP_BLOCKS_MAX
-            || self.dropping.found_nothing(commit.durable())
-        {
-            return;
-        }
-        let mut dropped = 0;
-        let begins = self.dropping.looked;
-        // where nothing is under way there may be no next turn
-        let looks_max = if io.flights().is_empty() { u32::MAX } else { DROP_LOOKS_MAX };
-        let mut slots_max = 0;
-        for ssd in 0..io.ssds().len() {
-            let allocator = &map.allocators()[ssd];
-            let (start, count) = (allocator.cursor(), allocator.slot_count());
-            let region = map.slots().regions()[ssd];
-            assert!(region.device == io.ssds()[ssd], "the slots of SSDs are numbered as these are");
-            assert!(region.count == count, "an allocator has the slots of its SSD");
-            assert!(
-                count == 0 || region.contains(start),
-                "the next write goes to a slot of the SSD"
-            );
-            let first = region.first;
-            let mut offset = ((u64::from(start - first) + begins) % u64::from(count.max(1))) as u32;
-            slots_max = slots_max.max(u64::from(count));
-            for _ in 0..count.min(looks_max) {
-                let slot = first + offset;
-                offset = if offset + 1 == count { 0 } else { offset + 1 };
-                let owner = map.slots().owner(slot);
-                if owner == NONE || map.state(owner) != SSD | HOME {
-                    continue;
-                }
-                // the record that names the home takes its checksum from the copy
-                if !map.logical().recorded_home(owner) {
-                    continue;
-                }
-                // nobody else has it where the drive of its home is asked nothing any more
-                let (home, _) = objects.home_of(owner, io);
-                if io[home].is_out() {
-                    continue;
-                }
-                if map.entry(owner).ssd == slot && map.drop_place(owner, slot) {
-                    map.touch(Touch { logical: owner, count: 1 }, NONE, true);
-                    dropped += 1;
-                }
-                if dropped >= DROP_BLOCKS_MAX {
-                    break;
-                }
-            }
-        }
-        self.dropping.looked = 0;
-        if dropped > 0 {
-            io.stats_mut().copies_dropped += dropped as u64;
-            commit.note_pending(io.now());
-            return;
-        }
-        // the next turn goes on behind these; once it has seen all, nothing is there to be dropped
-        let looked = begins + u64::from(looks_max);
-        assert!(looked > begins, "each step of a search comes further");
-        if looked < slots_max {
-            self.dropping.looked = looked;
-            return;
-        }
-        self.dropping.nothing = Some(commit.durable());
     }
 }

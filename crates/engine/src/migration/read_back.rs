@@ -221,15 +221,9 @@ impl Promotions {
     }
 
     /// Is there room for a promotion, on the SSDs and in the rate?
-    fn promotion_is_due(
-        &mut self,
-        map: &Map,
-        moves: &Moves,
-        ledger: &Ledger,
-        io: &DeviceIo,
-    ) -> bool {
+    fn promotion_is_due(&mut self, map: &Map, ledger: &Ledger, io: &DeviceIo) -> bool {
         let spent = |id: &DeviceId| ledger.ssd_writes_are_spent(*id, io);
-        if moves.is_short_of_space(map, io) || io.ssds().iter().all(spent) {
+        if map.is_short_of_space(io.waits_for_space()) || io.ssds().iter().all(spent) {
             return false;
         }
         if io.now() >= self.second_ends {
@@ -304,7 +298,7 @@ impl Promotions {
         ledger: &Ledger,
         io: &mut DeviceIo,
     ) -> bool {
-        if self.waiting.is_empty() || !self.promotion_is_due(map, moves, ledger, io) {
+        if self.waiting.is_empty() || !self.promotion_is_due(map, ledger, io) {
             return false;
         }
         while let Some((block, slot)) = self.waiting.pop_front() {

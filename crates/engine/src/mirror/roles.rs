@@ -497,7 +497,8 @@ mod tests {
         let behind = LeadState { is_behind_on_record: true, ..LEVEL };
         let busy = LeadState { in_flight: 2, ..LEVEL };
         let recording = LeadState { is_recorded: true, ..LEVEL };
-        let table: &[(u64, LeadState, Option<Step>, fn(&mut Roles))] = &[
+        type Then = fn(&mut Roles);
+        let table: &[(u64, LeadState, Option<Step>, Then)] = &[
             (0, LeadState { is_level: false, ..behind }, None, |_| {}),
             (1, behind, Some(Step::FlushLevel), |_| {}),
             (2, LeadState { is_flushed: true, ..behind }, None, Roles::level_is_durable),

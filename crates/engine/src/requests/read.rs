@@ -334,7 +334,7 @@ impl Requests {
         assert!(task.outstanding == 0 && !task.is_answered, "a read begins before it is answered");
         assert!(task.overlays.is_empty(), "fragments of an earlier try are gone");
         if policy.tiers.has_share() {
-            policy.begin_tier_read(id, store, self, migration, io);
+            policy.begin_tier_read(id, store, self, io);
         }
         let (first, end) = (self[id].first, self[id].end);
         if !io.is_fixed() && self.await_checksum_pages(id, first, end, store, io) {

@@ -14,7 +14,6 @@ use crate::config_error::ConfigError;
 use crate::io::{DeviceIo, Phase};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map};
-use crate::migration::moves::Moves;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::store::commit::Commit;
@@ -344,17 +343,19 @@ impl Tiers {
 
     /// Blocks that may be dirty on the SSDs without being due at home.
     #[inline]
-    pub(crate) fn kept_blocks_max(&self, moves: &Moves, map: &Map, io: &DeviceIo) -> u64 {
-        let Some(tiers) = self.share.as_ref().filter(|_| !moves.is_short_of_space(map, io)) else {
+    pub(crate) fn kept_blocks_max(&self, map: &Map, io: &DeviceIo) -> u64 {
+        let Some(tiers) =
+            self.share.as_ref().filter(|_| !map.is_short_of_space(io.waits_for_space()))
+        else {
             return 0;
         };
         u64::from(tiers.space.keeping()) * tiers.space.extent_blocks()
     }
 
     /// Does this block stay on the SSD although it is dirty?
-    pub(crate) fn is_kept(&self, block: Logical, moves: &Moves, map: &Map, io: &DeviceIo) -> bool {
+    pub(crate) fn is_kept(&self, block: Logical, map: &Map, io: &DeviceIo) -> bool {
         let Some(tiers) = &self.share else { return false };
-        tiers.space.keeps(block) && !moves.is_short_of_space(map, io)
+        tiers.space.keeps(block) && !map.is_short_of_space(io.waits_for_space())
     }
 
     /// How does data of this block's owner come?

@@ -114,7 +114,6 @@ impl Policy {
         id: TaskId,
         store: &mut Store,
         requests: &mut Requests,
-        migration: &Migration,
         io: &mut DeviceIo,
     ) {
         let task = &requests[id];
@@ -156,7 +155,7 @@ impl Policy {
             tiers.space.missed(first, end);
             return;
         }
-        match self.ride(id, extent, store, requests, migration, io) {
+        match self.ride(id, extent, store, requests, io) {
             Some((from, to)) => {
                 assert!(from <= first && end <= to, "what is read has all that the user asked for");
                 let task = &mut requests[id];
@@ -189,6 +188,6 @@ impl Policy {
         let now = io.now();
         self.tiers.share.as_mut().expect("asked above").space.advance(now);
         self.run_demoting(store, volumes, requests, migration, io);
-        self.tiers.run_promoting(&mut store.map, requests, &migration.moves, &self.ledger, io);
+        self.tiers.run_promoting(&mut store.map, requests, &self.ledger, io);
     }
 }
