@@ -3,7 +3,8 @@
 //! Source: design decisions 6 and 8. A record names durable places only. SSDs are flushed by every
 //! commit; a hard drive is not, so its log's places are kept until a flush of it has ended.
 
-use super::{Map, Slot};
+use super::logical::{LOG, SSD};
+use super::{Logical, Map, Slot};
 
 impl Map {
     /// Notes that a write to `slot` was durable when it was acknowledged (FUA).
@@ -44,5 +45,25 @@ impl Map {
     /// Does the log slot hold what this write of its drive left there, and is it not flushed?
     pub fn is_log_volatile_by(&self, slot: Slot, write: u64) -> bool {
         self.log_volatile.get(&slot) == Some(&write)
+    }
+
+    /// The SSD slot of a block that may be written home now: its only place, recorded, while the
+    /// recorded home is not valid. Its record must be durable too, which the caller knows.
+    pub fn writeback_source(&self, block: Logical) -> Option<Slot> {
+        if self.logical.get(block) != SSD || self.logical.recorded_home(block) {
+            return None;
+        }
+        let slot = self.index.get(block, &self.slots, false);
+        debug_assert!(self.slots.is_current(slot, block), "what is written home is the newest");
+        self.slots.is_recorded(slot).then_some(slot)
+    }
+
+    /// The same for a block in a log.
+    pub fn log_source(&self, block: Logical, slot: Slot) -> bool {
+        self.logical.get(block) == LOG
+            && !self.logical.recorded_home(block)
+            && self.index.get(block, &self.slots, true) == slot
+            && self.slots.is_recorded(slot)
+            && !self.log_volatile.contains_key(&slot)
     }
 }

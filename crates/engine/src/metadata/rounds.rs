@@ -19,9 +19,10 @@ impl MetadataHomes {
         evacuation: &Evacuation,
         io: &DeviceIo,
     ) -> Superblock {
-        assert!(self.generation() > 0, "a round of superblocks has a number");
+        let generation = self.generation();
+        assert!(generation > 0, "a round of superblocks has a number");
         Superblock {
-            generation: self.generation(),
+            generation,
             pool: io.config().pool,
             name: io.config().name.clone(),
             index: device.0,

@@ -77,7 +77,6 @@ impl Start {
             image: None,
         };
         let bytes = root.encode(io.config().pool);
-        assert!(self.starting().stage == Stage::Format, "a pool is formatted when it is made");
         for device in
             store.metadata.metadata_homes(io).into_iter().chain(store.metadata_replica.home())
         {

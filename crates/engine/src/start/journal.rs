@@ -17,7 +17,7 @@ use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::owner::{Owner, StartIo};
 use crate::port::IoOp;
-use crate::start::{READS_MAX, Stage, Start};
+use crate::start::{READS_MAX, Stage, Start, go_on};
 use crate::store::Store;
 use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
@@ -360,7 +360,7 @@ impl Start {
             return;
         }
         let starting = self.starting();
-        starting.go_on(Stage::Shards, Stage::Journal);
+        go_on(starting, Stage::Shards, Stage::Journal);
         starting.next = 0;
         starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
         if let Some(witness) = self.witness(bytes, &store.metadata, &store.metadata_replica, io) {

@@ -97,13 +97,13 @@ impl Starting {
             journal: None,
         }
     }
+}
 
-    /// All that this stage has read is known: the next one begins.
-    fn go_on(&mut self, from: Stage, to: Stage) {
-        assert!(self.stage == from, "{to:?} comes behind {from:?}, not behind {:?}", self.stage);
-        assert!(self.outstanding == 0 && self.failed.is_none(), "all of {from:?} has been read");
-        self.stage = to;
-    }
+/// All that this stage has read is known: the next one begins.
+fn go_on(starting: &mut Starting, from: Stage, to: Stage) {
+    assert!(starting.stage == from, "{to:?} comes behind {from:?}, not {:?}", starting.stage);
+    assert!(starting.outstanding == 0 && starting.failed.is_none(), "{from:?} has been read");
+    starting.stage = to;
 }
 
 /// The start of an engine: what it has found so far, while it is under way.

@@ -1,6 +1,6 @@
 //! What a start reads, in order: roots, objects, shards, journal.
 
-use super::{READS_MAX, Stage, Start};
+use super::{READS_MAX, Stage, Start, go_on};
 use crate::StartError;
 use crate::format::record;
 use crate::format::superblock::Standing;
@@ -85,7 +85,7 @@ impl Start {
         }
         store.lay_out(&layouts, volumes, policy, io);
         replicas.replacement.plan_replacement(&store.metadata, io);
-        self.starting().go_on(Stage::Superblocks, Stage::Roots);
+        go_on(self.starting(), Stage::Superblocks, Stage::Roots);
         let metadata_replica =
             store.metadata_replica.home().filter(|&home| !store.metadata.contains(home));
         for device in store.metadata.sound_homes(io).into_iter().chain(metadata_replica) {
@@ -171,7 +171,7 @@ impl Start {
         let blocks = store.map.logical().len();
         let recovered = Recovered::new(store.map.slots().regions(), blocks);
         let starting = self.starting();
-        starting.go_on(Stage::Table, Stage::Shards);
+        go_on(starting, Stage::Table, Stage::Shards);
         starting.recovered = recovered;
         starting.next = 0;
         self.read_shards(store, volumes, io);
@@ -217,8 +217,9 @@ impl Start {
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
-        assert!(self.starting().outstanding > 0, "a read of a start is seen to once");
-        self.starting().outstanding -= 1;
+        let starting = self.starting();
+        assert!(starting.outstanding > 0, "a read of a start is seen to once");
+        starting.outstanding -= 1;
         if self.starting().outstanding == 0 && self.starting().failed.is_some() {
             let error = self.starting().failed.take().expect("asked above");
             self.refuse(error, io);

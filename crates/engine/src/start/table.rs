@@ -12,7 +12,7 @@ use crate::format::{crc32c, record};
 use crate::io::DeviceIo;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
-use crate::start::{READS_MAX, Stage as StartStage, Start};
+use crate::start::{READS_MAX, Stage as StartStage, Start, go_on};
 use crate::store::Store;
 use crate::volumes::Volumes;
 use tandem_block::DeviceId;
@@ -134,7 +134,7 @@ impl Start {
             return;
         }
         let starting = self.starting();
-        starting.go_on(StartStage::Roots, StartStage::Table);
+        go_on(starting, StartStage::Roots, StartStage::Table);
         starting.next = 0;
         starting.page_checksums = vec![0; pages as usize];
         self.read_table(store, volumes, io);

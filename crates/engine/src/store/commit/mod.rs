@@ -107,13 +107,13 @@ pub struct Commit {
 impl Commit {
     /// A FLUSH waits.
     pub(crate) fn wait_flush(&mut self, id: TaskId) {
-        debug_assert!(!self.has_waiter(id), "a request waits for one commit");
+        debug_assert!(!self.flush_waiting.contains(&id), "a request waits once");
         self.flush_waiting.push(id);
     }
 
     /// A FUA write is on its device and waits for its record.
     pub(crate) fn wait_fua(&mut self, id: TaskId) {
-        debug_assert!(!self.has_waiter(id), "a request waits for one commit");
+        debug_assert!(!self.fua_waiting.contains(&id), "a request waits once");
         self.fua_waiting.push(id);
     }
 
