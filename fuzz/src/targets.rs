@@ -6,8 +6,9 @@
 use crate::seeds;
 use anyhow::{Context as _, Result};
 use std::path::Path;
+use tandem_block::Quantity;
 use tandem_cli::config::PoolConfig;
-use tandem_drives::spec::{DriveSpec, SPECS, parse_bytes, parse_nanos};
+use tandem_drives::spec::{DriveSpec, SPECS};
 use tandem_engine::format::{FormatError, fuzz};
 use tandem_fronts::{fuse, nbd};
 use tandem_live::control::Asked;
@@ -155,12 +156,12 @@ fn written_by_people() -> Vec<Target> {
         Target::new(
             "sizes",
             || Ok(texts(&["16GiB", "4KiB", "512B"])),
-            |bytes| parse_bytes(text(bytes)?),
+            |bytes| Ok(Quantity::Bytes.parse(text(bytes)?)?),
         ),
         Target::new(
             "times",
             || Ok(texts(&["35us", "12ms", "1s", "400ns"])),
-            |bytes| parse_nanos(text(bytes)?),
+            |bytes| Ok(Quantity::Time.parse(text(bytes)?)?),
         ),
         Target::new(
             "speedup",

@@ -10,6 +10,7 @@ mod batch;
 mod drive;
 mod error;
 pub mod fixed;
+mod quantity;
 mod request;
 mod rng;
 mod table;
@@ -26,6 +27,7 @@ pub use drive::{
     Outcome, Ticket,
 };
 pub use error::IoError;
+pub use quantity::{BadQuantity, Quantity};
 pub use request::{DurabilityClass, Op, PayloadId, Request, RequestId, RequestKind, RequestType};
 pub use rng::Rng;
 pub use table::{Table, TableEntry};

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tandem_live::control;
+use tandem_live::status::Draining;
 
 /// How often a server is asked how far it is.
 const ASK_EVERY: Duration = Duration::from_millis(200);
@@ -131,12 +132,11 @@ fn tell(arguments: &Arguments, drive: &str, answer: &Value) -> Result<(), Failur
 
 /// What a removal would do.
 fn tell_of_removal(arguments: &RemoveArguments, socket: &Path, drive: &str) -> Result<(), Failure> {
-    let status = control::ask(socket, "status").map_err(|why| status::silent(socket, &why))?;
-    let how = &status["draining"];
-    let index = how["device"].as_u64().and_then(|index| usize::try_from(index).ok());
-    let named = index.and_then(|index| status["pool"]["devices"][index]["path"].as_str());
-    let is_drained = named == Some(drive) && how["drained"] == true && how["ended"].is_null();
-    let left = if named == Some(drive) { how["left_bytes"].clone() } else { Value::Null };
+    let status = control::ask_for_status(socket).map_err(|why| status::silent(socket, &why))?;
+    let of_drive = |how: &Draining| status::path(&status, how.device) == drive;
+    let how = status.draining.as_ref().filter(|how| of_drive(how));
+    let is_drained = how.is_some_and(|how| how.drained && how.ended.is_none());
+    let left = how.map(|how| how.left_bytes);
     if arguments.json {
         let told = json!({ "drive": drive, "drained": is_drained, "left_bytes": left });
         return print_json(&told);
@@ -156,20 +156,19 @@ fn follow(socket: &Path, as_json: bool, until: &str) -> Result<(), Failure> {
         .expect("the template is sound"),
     );
     let how = loop {
-        let status = control::ask(socket, "status").map_err(|why| {
+        let status = control::ask_for_status(socket).map_err(|why| {
             anyhow!("the server has gone ({why}); when it is started again it goes on")
         })?;
-        let how = status["draining"].clone();
-        let number = |name: &str| how[name].as_u64().unwrap_or(0);
-        let total = number("total_bytes").max(number("left_bytes"));
+        let Some(how) = status.draining else { break None };
+        let total = how.total_bytes.max(how.left_bytes);
         bar.set_length(total);
-        bar.set_position(total - number("left_bytes"));
-        bar.set_message(how["stage"].as_str().unwrap_or_default().to_owned());
-        let is_there = until == "drained" && how["drained"] == true;
-        if how.is_null() || !how["ended"].is_null() || is_there {
-            break how;
+        bar.set_position(total - how.left_bytes);
+        bar.set_message(how.stage.clone());
+        let is_there = until == "drained" && how.drained;
+        if how.ended.is_some() || is_there {
+            break Some(how);
         }
-        let (left, stuck) = (number("left_bytes"), number("unreadable_blocks"));
+        let (left, stuck) = (how.left_bytes, how.unreadable_blocks);
         if until == "drained" && stuck > 0 && left <= stuck * tandem_block::BLOCK_BYTES {
             bar.finish_and_clear();
             return Err(anyhow!(
@@ -183,25 +182,25 @@ fn follow(socket: &Path, as_json: bool, until: &str) -> Result<(), Failure> {
     bar.finish_and_clear();
     if as_json {
         print_json(&how)?;
-    } else {
-        print_text(&outcome(&how))?;
+    } else if let Some(how) = &how {
+        print_text(&outcome(how))?;
     }
-    match (how["ended"].as_str(), how["drained"] == true) {
-        (Some(ended), _) if ended == until => Ok(()),
-        (None, true) if until == "drained" => Ok(()),
-        (Some(why), _) => Err(anyhow!("not {until}: {why}").into()),
-        (None, _) => Err(anyhow!("the server knows of no drain").into()),
+    let Some(how) = how else { return Err(anyhow!("the server knows of no drain").into()) };
+    match how.ended {
+        Some(ended) if ended == until => Ok(()),
+        None if until == "drained" => Ok(()),
+        Some(why) => Err(anyhow!("not {until}: {why}").into()),
+        None => Err(anyhow!("the server knows of no drain").into()),
     }
 }
 
-fn outcome(how: &Value) -> String {
-    let number = |name: &str| how[name].as_u64().unwrap_or(0);
-    let seconds = number("ns") / 1_000_000_000;
-    let ended = how["ended"].as_str().unwrap_or("drained");
+fn outcome(how: &Draining) -> String {
     format!(
-        "{ended}: {} moved in {seconds} s, {} left of {}\n",
-        shown(number("moved_bytes")),
-        shown(number("left_bytes")),
-        shown(number("total_bytes")),
+        "{}: {} moved in {} s, {} left of {}\n",
+        how.ended.as_deref().unwrap_or("drained"),
+        shown(how.moved_bytes),
+        how.ns / 1_000_000_000,
+        shown(how.left_bytes),
+        shown(how.total_bytes),
     )
 }

@@ -1,6 +1,6 @@
 //! How is a rate written down? `250/s` or `250iops` in requests, `20MB/s` in bytes.
 
-use tandem_drives::spec::parse_bytes;
+use tandem_block::Quantity;
 use tandem_engine::qos::reserve::Rate;
 
 /// Reads a rate above 0.
@@ -8,18 +8,16 @@ use tandem_engine::qos::reserve::Rate;
 /// # Errors
 /// What would do.
 pub fn parse(text: &str) -> Result<Rate, String> {
-    let wrong = || format!("{text:?} is no rate; write \"250/s\" or \"250iops\", or \"20MB/s\"");
-    let number = |digits: &str| digits.trim().parse::<u64>().map_err(|_| wrong());
-    let rate = if let Some(count) = text.strip_suffix("iops") {
-        Rate::Requests(number(count)?)
-    } else {
-        let part = text.strip_suffix("/s").ok_or_else(wrong)?;
-        if part.trim().bytes().all(|byte| byte.is_ascii_digit()) {
-            Rate::Requests(number(part)?)
-        } else {
-            Rate::Bytes(parse_bytes(part).map_err(|_| wrong())?)
-        }
+    let text = text.trim();
+    let is_bytes = text.ends_with("B/s") || text.ends_with("b/s");
+    let rate = match is_bytes {
+        true => Quantity::ByteRate.parse(text).map(Rate::Bytes),
+        false => Quantity::RequestRate.parse(text).map(Rate::Requests),
     };
+    let rate = rate.map_err(|why| match is_bytes {
+        true => why.to_string(),
+        false => format!("{why} or \"20MB/s\""),
+    })?;
     match rate {
         Rate::Requests(0) | Rate::Bytes(0) => Err(format!("{text:?}: a rate is above 0")),
         rate => Ok(rate),

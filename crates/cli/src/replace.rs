@@ -13,6 +13,7 @@ use std::io::{Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tandem_live::control;
+use tandem_live::status::Replacing;
 
 /// How often a server is asked how far it is.
 const ASK_EVERY: Duration = Duration::from_millis(500);
@@ -175,53 +176,51 @@ pub(crate) fn follow(socket: &Path, as_json: bool) -> Result<(), Failure> {
         .expect("the template is sound"),
     );
     let how = loop {
-        let status = control::ask(socket, "status").map_err(|why| {
+        let status = control::ask_for_status(socket).map_err(|why| {
             anyhow!("the server has gone ({why}); when it is started again it goes on")
         })?;
-        let how = status["replacing"].clone();
-        let number = |name: &str| how[name].as_u64().unwrap_or(0);
-        bar.set_length(number("total_bytes"));
-        bar.set_position(number("copied_bytes"));
-        bar.set_message(how["stage"].as_str().unwrap_or_default().to_owned());
-        if how.is_null() || !how["ended"].is_null() {
-            break how;
+        let Some(how) = status.replacing else { break None };
+        bar.set_length(how.total_bytes);
+        bar.set_position(how.copied_bytes);
+        bar.set_message(how.stage.clone());
+        if how.ended.is_some() {
+            break Some(how);
         }
         std::thread::sleep(ASK_EVERY);
     };
     bar.finish_and_clear();
     if as_json {
         print_json(&how)?;
-    } else {
-        print_text(&ended(&how))?;
+    } else if let Some(how) = &how {
+        print_text(&ended(how))?;
     }
-    match how["ended"].as_str() {
-        Some("finished" | "cancelled") => Ok(()),
-        Some(why) if how["joins"] == true => Err(anyhow!("not added: {why}").into()),
+    let Some(how) = how else {
+        return Err(anyhow!("the server knows of no such change").into());
+    };
+    match how.ended.as_deref() {
+        Some("finished" | "cancelled") | None => Ok(()),
+        Some(why) if how.joins => Err(anyhow!("not added: {why}").into()),
         Some(why) => Err(anyhow!("not replaced: {why}").into()),
-        None => Err(anyhow!("the server knows of no such change").into()),
     }
 }
 
-fn ended(how: &Value) -> String {
-    let number = |name: &str| how[name].as_u64().unwrap_or(0);
-    let seconds = number("ns") / 1_000_000_000;
-    if how["joins"] == true {
-        let copied = shown(number("copied_bytes"));
-        let ended = how["ended"].as_str().unwrap_or("over");
+fn ended(how: &Replacing) -> String {
+    let seconds = how.ns / 1_000_000_000;
+    let (ended, copied) = (how.ended.as_deref().unwrap_or("over"), shown(how.copied_bytes));
+    if how.joins {
         return format!("{ended}: {copied} of metadata copied in {seconds} s\n");
     }
     let mut text = format!(
-        "{}: {} of {} in {seconds} s ({} were there from before), {} of users' writes went to both drives\n",
-        how["ended"].as_str().unwrap_or("over"),
-        shown(number("copied_bytes")),
-        shown(number("total_bytes")),
-        shown(number("resumed_bytes")),
-        shown(number("doubled_bytes")),
+        "{ended}: {copied} of {} in {seconds} s ({} were there from before), {} of users' writes went to \
+         both drives\n",
+        shown(how.total_bytes),
+        shown(how.resumed_bytes),
+        shown(how.doubled_bytes),
     );
-    if number("unreadable_blocks") > 0 {
-        let count = number("unreadable_blocks");
+    if how.unreadable_blocks > 0 {
         text.push_str(&format!(
-            "! {count} blocks of the old drive could not be read: see `tandem check`\n"
+            "! {} blocks of the old drive could not be read: see `tandem check`\n",
+            how.unreadable_blocks
         ));
     }
     text

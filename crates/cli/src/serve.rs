@@ -12,12 +12,11 @@ mod listeners;
 mod mounts;
 mod record;
 
-use crate::config::PoolConfig;
+use crate::config::{PoolConfig, PoolDevice, PoolVolume};
 use crate::failure::Failure;
 use crate::format;
 use crate::pool::devices::{self, Manner, Opened};
 use crate::pool::{self, explain};
-use crate::report::json;
 use crate::report::names::durability_name;
 use crate::stderr;
 use announce::Announce;
@@ -36,6 +35,7 @@ use tandem_fronts::nbd::{Export, NbdServer};
 use tandem_live::control::Control;
 use tandem_live::device::DriveFailures;
 use tandem_live::listen::{Address, Listener};
+use tandem_live::status::{self, Status};
 use tandem_live::uring::Signals;
 use tandem_live::{Backing, EventLoop};
 
@@ -158,11 +158,11 @@ pub(crate) fn serve(
         heard_of.borrow_mut().changed(device, change);
     }));
     let control = control(path, pool)?
-        .with("pool", Box::new(move || told.borrow().about()))
+        .with(Box::new(move |status| status.pool = told.borrow().about()))
         .users(users)
         .registrar(registry);
-    let told = Box::new(move || json::served(&latencies.borrow()));
-    event_loop.add_front(Box::new(control.with("latencies", told)));
+    let fill_in = move |status: &mut Status| status.latencies = (&*latencies.borrow()).into();
+    event_loop.add_front(Box::new(control.with(Box::new(fill_in))));
     event_loop.add_front(Box::new(Announce::new(announcement(pool, &ways_in))));
     let ended = event_loop.run().map_err(|error| explain::ended(pool, error));
     if let Some(notes) = notes.borrow_mut().as_mut() {
@@ -175,8 +175,7 @@ pub(crate) fn serve(
 
 /// A pool in memory is made anew; any other is recovered.
 fn engine_config(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<EngineConfig> {
-    let in_memory =
-        |device: &crate::config::PoolDevice| matches!(device.backing, Backing::Ram { .. });
+    let in_memory = |device: &PoolDevice| matches!(device.backing, Backing::Ram { .. });
     let count = pool.devices.iter().filter(|device| in_memory(device)).count();
     if count == 0 {
         return Ok(pool.engine_config(capacities));
@@ -189,7 +188,7 @@ fn engine_config(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Engine
 }
 
 fn exports(pool: &PoolConfig) -> Vec<Export> {
-    let export = |name: &str, volume: &crate::config::PoolVolume, stream| Export {
+    let export = |name: &str, volume: &PoolVolume, stream| Export {
         name: name.to_owned(),
         object: volume.object(),
         size_bytes: volume.size_bytes,
@@ -203,7 +202,7 @@ fn exports(pool: &PoolConfig) -> Vec<Export> {
 }
 
 fn files(pool: &PoolConfig) -> Vec<VolumeFile> {
-    let file = |volume: &crate::config::PoolVolume| VolumeFile {
+    let file = |volume: &PoolVolume| VolumeFile {
         name: volume.name.clone(),
         object: volume.object(),
         size_bytes: volume.size_bytes,
@@ -251,47 +250,35 @@ fn about(
     pool: &PoolConfig,
     capacities: &[u64],
     ways_in: &[String],
-) -> serde_json::Value {
-    let devices: Vec<serde_json::Value> = pool
-        .drives()
-        .zip(capacities)
-        .map(|(device, bytes)| {
-            serde_json::json!({
-                "path": device.label(),
-                "role": format::role(device.role),
-                "gone": device.gone,
-                "empty": device.bay_bytes.is_some(),
-                "bytes": device.bay_bytes.unwrap_or(*bytes),
-                "emulates": device.emulate.as_ref().map(|spec| spec.name.clone()),
-                "profile": device.profile.as_ref().map(|profile| profile.name.clone()),
-                "rating": device.budget.rating(device.profile.as_ref()).map(|rating| rating.basis),
-            })
-        })
-        .collect();
-    let volumes: Vec<serde_json::Value> = pool
-        .volumes
-        .iter()
-        .map(|volume| {
-            serde_json::json!({
-                "name": volume.name,
-                "bytes": volume.told_bytes(),
-                "files": volume.is_files,
-                "mount": volume.mount.as_ref().and_then(|point| std::path::absolute(point).ok()),
-                "steer": crate::policy::label(&volume.steer),
-                "tier": crate::policy::label(&volume.tier),
-                "durability": durability_name(volume.durability),
-                "why_not_steered": pool.why_not_steered(volume),
-            })
-        })
-        .collect();
-    serde_json::json!({
-        "name": pool.name,
-        "process": std::process::id(),
-        "configuration": path,
-        "devices": devices,
-        "volumes": volumes,
-        "ways_in": ways_in,
-    })
+) -> status::ServedPool {
+    let drive = |(device, bytes): (&PoolDevice, &u64)| status::Drive {
+        path: device.label(),
+        role: format::role(device.role).to_owned(),
+        gone: device.gone,
+        empty: device.bay_bytes.is_some(),
+        bytes: device.bay_bytes.unwrap_or(*bytes),
+        emulates: device.emulate.as_ref().map(|spec| spec.name.clone()),
+        profile: device.profile.as_ref().map(|profile| profile.name.clone()),
+        rating: device.budget.rating(device.profile.as_ref()).map(|rating| rating.basis),
+    };
+    let volume = |volume: &PoolVolume| status::Volume {
+        name: volume.name.clone(),
+        bytes: volume.told_bytes(),
+        files: volume.is_files,
+        mount: volume.mount.as_ref().and_then(|point| std::path::absolute(point).ok()),
+        steer: crate::policy::label(&volume.steer),
+        tier: crate::policy::label(&volume.tier),
+        durability: durability_name(volume.durability).to_owned(),
+        why_not_steered: pool.why_not_steered(volume),
+    };
+    status::ServedPool {
+        name: pool.name.clone(),
+        process: std::process::id(),
+        configuration: path.to_owned(),
+        devices: pool.drives().zip(capacities).map(drive).collect(),
+        volumes: pool.volumes.iter().map(volume).collect(),
+        ways_in: ways_in.to_vec(),
+    }
 }
 
 /// A server that nobody can reach is a mistake.

@@ -3,14 +3,9 @@
 //! As the kind of the setting says: `3`, `64KiB`, `2ms`, `1000/s`, `12.5%`, or one of its words.
 //! What is printed can be read again, exactly.
 
-use tandem_drives::spec;
+use tandem_block::Quantity;
 use tandem_engine::settings::{Kind, Setting};
 use tandem_traces::spell;
-
-const BYTE_UNITS: [(&str, u64); 5] =
-    [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
-const TIME_UNITS: [(&str, u64); 4] =
-    [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
 /// Reads a value.
 ///
@@ -38,25 +33,20 @@ pub fn parse(setting: &Setting, text: &str) -> Result<u64, String> {
 }
 
 fn number(kind: Kind, text: &str) -> Option<u64> {
-    match kind {
-        Kind::Count => text.parse().ok(),
-        Kind::Bytes => spec::parse_bytes(text).ok(),
-        Kind::Time => spec::parse_nanos(text).ok(),
-        Kind::Rate => text.strip_suffix("/s").unwrap_or(text).trim().parse().ok(),
-        Kind::Share => ppm(text),
-        Kind::Word => None,
-    }
+    let bare = (kind == Kind::Rate).then(|| Quantity::Count.parse(text).ok()).flatten();
+    bare.or_else(|| quantity(kind)?.parse(text).ok())
 }
 
-/// Millionths from a percentage with at most four decimals.
-fn ppm(text: &str) -> Option<u64> {
-    let number = text.strip_suffix('%')?.trim();
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if fraction.len() > 4 || !digits(fraction) || !digits(whole) {
-        return None;
-    }
-    format!("{whole}{fraction:0<4}").parse().ok()
+/// None for words.
+fn quantity(kind: Kind) -> Option<Quantity> {
+    Some(match kind {
+        Kind::Count => Quantity::Count,
+        Kind::Bytes => Quantity::Bytes,
+        Kind::Time => Quantity::Time,
+        Kind::Rate => Quantity::RequestRate,
+        Kind::Share => Quantity::Share,
+        Kind::Word => return None,
+    })
 }
 
 /// What values it takes, in words.
@@ -87,23 +77,7 @@ pub fn print(setting: &Setting, value: u64) -> String {
 }
 
 fn bare(kind: Kind, value: u64) -> String {
-    let largest_of = |units: &[(&str, u64)]| {
-        let exact = |unit: &&(&str, u64)| value != 0 && value.is_multiple_of(unit.1);
-        let (name, factor) = units.iter().find(exact).or(units.last()).expect("there are units");
-        format!("{}{name}", value / factor)
-    };
-    match kind {
-        Kind::Count | Kind::Word => value.to_string(),
-        Kind::Bytes => largest_of(&BYTE_UNITS),
-        Kind::Time => largest_of(&TIME_UNITS),
-        Kind::Rate => format!("{value}/s"),
-        Kind::Share => {
-            let fraction = format!("{:04}", value % 10_000);
-            let fraction = fraction.trim_end_matches('0');
-            let dot = if fraction.is_empty() { "" } else { "." };
-            format!("{}{dot}{fraction}%", value / 10_000)
-        }
-    }
+    quantity(kind).unwrap_or(Quantity::Count).print(value)
 }
 
 #[cfg(test)]

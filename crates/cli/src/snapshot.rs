@@ -7,10 +7,12 @@ use crate::report::table::bytes as shown;
 use crate::report::{print_json, print_text};
 use crate::status;
 use anyhow::anyhow;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::path::PathBuf;
 use std::time::SystemTime;
 use tandem_live::control::{self, Snapshot};
+use tandem_live::status::{Snapshot as OfBlocks, Status};
 
 /// Keep what is on a volume now, under a name, while the pool is served
 ///
@@ -44,7 +46,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = status::socket(&arguments.config)?;
     let silent = |why| status::silent(&socket, &why);
-    let told = control::ask(&socket, "status").map_err(silent)?;
+    let told = control::ask_for_status(&socket).map_err(silent)?;
     let (Some(volume), Some(name)) = (&arguments.volume, &arguments.name) else {
         return list(&told, arguments.json);
     };
@@ -77,17 +79,26 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     })
 }
 
+/// A snapshot in a list.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Listed<'a> {
+    OfBlocks(&'a OfBlocks),
+    OfFiles(&'a files::OfFiles),
+}
+
 /// Lists all, of blocks and of files.
-fn list(status: &Value, as_json: bool) -> Result<(), Failure> {
+fn list(status: &Status, as_json: bool) -> Result<(), Failure> {
     let mut of_files = Vec::new();
     for mounted in files::Mounted::all(status) {
         of_files.extend(mounted.list(SystemTime::now()).map_err(Failure::Failed)?);
     }
     if as_json {
-        let of_blocks = status["snapshots"].as_array().cloned().unwrap_or_default();
-        return print_json(&Value::Array([of_blocks, of_files].concat()));
+        let of_blocks = status.snapshots.iter().map(Listed::OfBlocks);
+        let all: Vec<Listed> = of_blocks.chain(of_files.iter().map(Listed::OfFiles)).collect();
+        return print_json(&all);
     }
-    let mut text = describe(status);
+    let mut text = describe(&status.snapshots);
     if text.is_empty() && !of_files.is_empty() {
         text.push_str("\nSnapshots:\n");
     }
@@ -96,21 +107,18 @@ fn list(status: &Value, as_json: bool) -> Result<(), Failure> {
 }
 
 /// All snapshots in words; nothing if there are none.
-pub fn describe(status: &Value) -> String {
-    let snapshots = status["snapshots"].as_array().map_or(&[][..], Vec::as_slice);
+pub fn describe(snapshots: &[OfBlocks]) -> String {
     if snapshots.is_empty() {
         return String::new();
     }
     let mut out = String::from("\nSnapshots:\n");
     for it in snapshots {
-        let text = |name: &str| it[name].as_str().unwrap_or("-").to_owned();
-        let own = it["own_bytes"].as_u64().unwrap_or(0);
         out.push_str(&format!(
             "  {}@{}: {}, of which {} are its own: that much is free if it is deleted\n",
-            text("volume"),
-            text("name"),
-            shown(it["bytes"].as_u64().unwrap_or(0)),
-            shown(own),
+            it.volume,
+            it.name,
+            shown(it.bytes),
+            shown(it.own_bytes),
         ));
     }
     out
@@ -122,11 +130,9 @@ mod tests {
 
     #[test]
     fn snapshots_are_told_in_words() {
-        let one = serde_json::json!({
-            "volume": "vol0", "name": "monday", "bytes": 1 << 30, "own_bytes": 4096,
-        });
-        let text = describe(&serde_json::json!({ "snapshots": [one] }));
+        let (volume, name) = ("vol0".to_owned(), "monday".to_owned());
+        let text = describe(&[OfBlocks { volume, name, bytes: 1 << 30, own_bytes: 4096 }]);
         assert!(text.contains("vol0@monday: 1.0 GiB, of which 4.0 KiB are its own"), "{text}");
-        assert_eq!(describe(&serde_json::json!({ "snapshots": [] })), "");
+        assert_eq!(describe(&[]), "");
     }
 }

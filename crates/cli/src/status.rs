@@ -10,11 +10,14 @@ use crate::report::table::{self, Table};
 use crate::report::{json, unreliable};
 use crate::report::{print_json, print_text};
 use anyhow::anyhow;
-use serde_json::Value;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use tandem_block::Duration;
+use tandem_live::control;
+use tandem_live::status::{
+    Drive, Hits, Latency, Promised, ReadBack, Spent, StagedLatency, Status, Stream, Tiers,
+};
 
 /// Ask a running server how it is
 #[derive(Debug, clap::Args)]
@@ -33,11 +36,7 @@ pub struct Arguments {
 /// If nobody answers.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let socket = socket(&arguments.place)?;
-    let mut status =
-        tandem_live::control::ask(&socket, "status").map_err(|why| silent(&socket, &why))?;
-    if let Some(why) = status["error"].as_str() {
-        return Err(anyhow!("the server at {}: {why}", socket.display()).into());
-    }
+    let mut status = control::ask_for_status(&socket).map_err(|why| silent(&socket, &why))?;
     count_slow_writes(&mut status);
     if arguments.json {
         return print_json(&status);
@@ -60,16 +59,12 @@ pub fn silent(socket: &Path, why: &std::io::Error) -> anyhow::Error {
 }
 
 /// Users' writes that met a slow write of a hard drive: how many, and of a million of all of them.
-fn count_slow_writes(status: &mut Value) {
-    let controllers = list(status, "controllers");
-    let slow: u64 = controllers.iter().map(|one| number(one, "user_slow_writes")).sum();
-    let to = &status["latencies"]["write_to"];
-    let writes = number(&to["ssd"], "count") + number(&to["hdd_log"], "count");
-    if let Some(status) = status.as_object_mut() {
-        status.insert("user_slow_writes".into(), slow.into());
-        let per_million = json::per_million(slow, writes);
-        status.insert("user_slow_writes_per_million".into(), per_million.into());
-    }
+fn count_slow_writes(status: &mut Status) {
+    let slow = status.controllers.iter().flatten().map(|one| one.user_slow_writes).sum();
+    let to = &status.latencies.write_to;
+    status.user_slow_writes = Some(slow);
+    status.user_slow_writes_per_million =
+        Some(json::per_million(slow, to.ssd.count + to.hdd_log.count));
 }
 
 /// The control socket of a pool, or the one that is named.
@@ -83,62 +78,51 @@ pub fn socket(place: &Path) -> Result<PathBuf, Failure> {
     Ok(pool::read(place)?.control_socket(place))
 }
 
-fn number(value: &Value, name: &str) -> u64 {
-    value[name].as_u64().unwrap_or(0)
+/// What the configuration calls a drive.
+pub fn path(status: &Status, device: usize) -> &str {
+    status.pool.devices.get(device).map_or("-", |known| &known.path)
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or("-")
-}
-
-fn bytes(value: &Value, name: &str) -> String {
-    table::bytes(number(value, name))
-}
-
-fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value[name].as_array().map_or(&[], Vec::as_slice)
-}
-
-fn describe(status: &Value) -> String {
-    let about = &status["pool"];
-    let mut out = format!("pool {}, process {}\n", text(about, "name"), number(about, "process"));
-    for way in list(about, "ways_in") {
-        out.push_str(&format!("  {}\n", way.as_str().unwrap_or_default()));
+fn describe(status: &Status) -> String {
+    let pool = &status.pool;
+    let mut out = format!("pool {}, process {}\n", pool.name, pool.process);
+    for way in &pool.ways_in {
+        out.push_str(&format!("  {way}\n"));
     }
-    out.push_str(&format!("\n{}\n{}", drives(status), volumes(about)));
-    out.push_str(&crate::snapshot::describe(status));
+    out.push_str(&format!("\n{}\n{}", drives(status), volumes(status)));
+    out.push_str(&crate::snapshot::describe(&status.snapshots));
     out.push_str(&pairs::describe(status));
     out.push_str(&replacing::describe(status));
     out.push_str(&draining::describe(status));
-    out.push_str(&streams(list(status, "streams")));
+    out.push_str(&streams(&status.streams));
     out.push_str(&buffered_writes(status));
     out.push_str(&today(status));
     out.push_str(&format!("\n{}", latencies(status)));
     out.push_str(&format!(
         "\nSSD space: {} free of {}; {} only there, {} also on a hard drive. HDD log: {}.\n",
-        bytes(status, "ssd_free_bytes"),
-        bytes(status, "ssd_bytes"),
-        bytes(status, "ssd_dirty_bytes"),
-        bytes(status, "ssd_clean_bytes"),
-        bytes(status, "hdd_log_bytes"),
+        table::bytes(status.ssd_free_bytes),
+        table::bytes(status.ssd_bytes),
+        table::bytes(status.ssd_dirty_bytes),
+        table::bytes(status.ssd_clean_bytes),
+        table::bytes(status.hdd_log_bytes),
     ));
     out.push_str(&format!(
         "Redirected: {} writes, {}. Fragments {}, merge reads {}, commits {}, checkpoints {}.\n",
-        table::count(number(&status["redirected"], "requests")),
-        bytes(&status["redirected"], "bytes"),
-        table::count(number(status, "fragments")),
-        table::count(number(status, "merge_reads")),
-        table::count(number(status, "commits")),
-        table::count(number(status, "checkpoints")),
+        table::count(status.redirected.requests),
+        table::bytes(status.redirected.bytes),
+        table::count(status.fragments),
+        table::count(status.merge_reads),
+        table::count(status.commits),
+        table::count(status.checkpoints),
     ));
-    out.push_str(&read_back(status));
-    out.push_str(&tiers(status));
+    out.push_str(&read_back(&status.read_back));
+    out.push_str(&status.tiers.as_ref().map(tiers).unwrap_or_default());
     out.push_str(&format!(
         "Acknowledged, and lost in a power cut now: {} in buffers of hard drives (at most {} so far), \
          {} that the journal does not name yet. A flush makes all of it durable.\n",
-        bytes(status, "bytes_at_risk"),
-        bytes(status, "bytes_at_risk_max"),
-        bytes(status, "uncommitted_bytes"),
+        table::bytes(status.bytes_at_risk),
+        table::bytes(status.bytes_at_risk_max),
+        table::bytes(status.uncommitted_bytes),
     ));
     out.push_str(&metadata_replica(status));
     out.push_str(&pairs::rest(status));
@@ -149,53 +133,44 @@ fn describe(status: &Value) -> String {
 }
 
 /// Reads of redirected data, if there were any: from RAM, or from a hard drive.
-fn read_back(status: &Value) -> String {
-    let (of, cached) = (&status["read_back"], &status["read_back"]["ram"]);
-    let reads = |value: &Value| number(value, "reads");
-    let in_ram = reads(&cached["tail"]) + reads(&cached["cache"]);
-    if in_ram + reads(&of["hdd_log"]) == 0 {
+fn read_back(of: &ReadBack) -> String {
+    let (ram, hdd_log) = (&of.reads.ram, &of.reads.hdd_log);
+    if ram.tail.reads + ram.cache.reads + hdd_log.reads == 0 {
         return String::new();
     }
-    let told = |value: &Value| {
-        format!("{} ({})", table::count(reads(value)), table::bytes(number(value, "bytes")))
-    };
+    let told = |hits: &Hits| format!("{} ({})", table::count(hits.reads), table::bytes(hits.bytes));
     format!(
         "Reads of redirected data: {} from tails in RAM, {} from the read-back cache (it keeps {} of \
          {}), {} from hard drives' logs. Promoted {} blocks, forgone {}.\n",
-        told(&cached["tail"]),
-        told(&cached["cache"]),
-        bytes(of, "cache_bytes"),
-        bytes(of, "cache_bytes_max"),
-        told(&of["hdd_log"]),
-        table::count(number(of, "promoted_blocks")),
-        table::count(number(of, "promotions_forgone")),
+        told(&ram.tail),
+        told(&ram.cache),
+        table::bytes(of.cache_bytes),
+        table::bytes(of.cache_bytes_max),
+        told(hdd_log),
+        table::count(of.reads.promoted_blocks),
+        table::count(of.reads.promotions_forgone),
     )
 }
 
 /// What tiers and caches hold, and what moved for them.
-fn tiers(status: &Value) -> String {
-    let of = &status["tiers"];
-    if !of.is_object() {
-        return String::new();
-    }
-    let (ssd, hdd) = (number(&of["reads"], "ssd_bytes"), number(&of["reads"], "hdd_bytes"));
+fn tiers(of: &Tiers) -> String {
+    let (ssd, hdd) = (of.reads.ssd_bytes, of.reads.hdd_bytes);
     let share = (u128::from(ssd) * 1_000_000).checked_div(u128::from(ssd) + u128::from(hdd));
     let hits = share.map_or_else(
         || "nothing was read yet".to_owned(),
         |ppm| format!("{} of what was read was there", table::percent(ppm as u64)),
     );
-    let refused = &of["refused"];
     format!(
         "Tiers hold {} of {} on SSDs; {hits}. {} came, {} went home, {} left as copies; {} writes found \
          no room, {} requests were sieved{}.\n",
-        bytes(of, "held_bytes"),
-        bytes(of, "room_bytes"),
-        bytes(of, "came_bytes"),
-        bytes(of, "demoted_bytes"),
-        bytes(of, "dropped_bytes"),
-        table::count(number(refused, "bypassed_writes")),
-        table::count(number(refused, "sieved_requests")),
-        match number(refused, "not_worth_moving") {
+        table::bytes(of.held_bytes),
+        table::bytes(of.room_bytes),
+        table::bytes(of.came_bytes),
+        table::bytes(of.demoted_bytes),
+        table::bytes(of.dropped_bytes),
+        table::count(of.refused.bypassed_writes),
+        table::count(of.refused.sieved_requests),
+        match of.refused.not_worth_moving {
             0 => String::new(),
             extents => format!(", {} extents not worth their moves", table::count(extents)),
         },
@@ -203,65 +178,59 @@ fn tiers(status: &Value) -> String {
 }
 
 /// Where the metadata is a second time, in a pool with one SSD.
-fn metadata_replica(status: &Value) -> String {
-    let home = &status["metadata_replica"];
-    let Some(device) = home["device"].as_u64() else { return String::new() };
-    let path = text(&status["pool"]["devices"][device as usize], "path");
-    let behind = match number(home, "behind_ns") {
+fn metadata_replica(status: &Status) -> String {
+    let Some(home) = &status.metadata_replica else { return String::new() };
+    let path = path(status, home.device);
+    let behind = match home.behind_ns {
         0 => "level".to_owned(),
         ns => format!(
             "{} behind, {} journal units{}",
             Duration::from_ns(ns),
-            table::count(number(home, "journal_units_behind")),
-            if home["awaits_snapshot"] == true { ", to be caught up by a snapshot" } else { "" },
+            table::count(home.journal_units_behind),
+            if home.awaits_snapshot { ", to be caught up by a snapshot" } else { "" },
         ),
     };
-    let bound = Duration::from_ns(number(home, "lag_max_ns"));
+    let bound = Duration::from_ns(home.lag_max_ns);
     format!("Metadata replica: {path}, {behind} (bound {bound}).\n")
 }
 
-fn drives(status: &Value) -> String {
-    let about = list(&status["pool"], "devices");
+fn drives(status: &Status) -> String {
     let mut table = Table::new(&[
         "<device", "<role", "size", "written", "users", "tail", "home", "padding", "read",
         "flushes", "errors", "volatile",
     ]);
-    for (index, counters) in list(status, "devices").iter().enumerate() {
-        let known = about.get(index).unwrap_or(&Value::Null);
-        let emulated = list(&status["live"], "emulated");
-        let held = emulated.iter().find(|one| one["device"] == index);
-        let path = text(known, "path").to_owned();
+    for (index, counters) in status.devices.iter().enumerate() {
+        let known = status.pool.devices.get(index);
+        let held = status.live.emulated.iter().find(|one| one.device == index);
         table.row(vec![
-            pairs::label(status, index).unwrap_or(path),
-            role(known),
-            bytes(known, "bytes"),
-            bytes(counters, "written_bytes"),
-            bytes(counters, "user_bytes"),
-            bytes(counters, "tail_bytes"),
-            bytes(counters, "home_bytes"),
-            bytes(counters, "padding_bytes"),
-            bytes(counters, "read_bytes"),
-            table::count(number(counters, "flushes")),
-            table::count(number(counters, "errors")),
-            held.map_or_else(|| "-".into(), |one| bytes(one, "volatile_bytes")),
+            pairs::label(status, index).unwrap_or_else(|| path(status, index).to_owned()),
+            known.map_or_else(|| "-".to_owned(), role),
+            table::bytes(known.map_or(0, |known| known.bytes)),
+            table::bytes(counters.written_bytes),
+            table::bytes(counters.user_bytes),
+            table::bytes(counters.tail_bytes),
+            table::bytes(counters.home_bytes),
+            table::bytes(counters.padding_bytes),
+            table::bytes(counters.read_bytes),
+            table::count(counters.flushes),
+            table::count(counters.errors),
+            held.map_or_else(|| "-".to_owned(), |one| table::bytes(one.volatile_bytes)),
         ]);
     }
     table.render()
 }
 
 /// What a drive is for, or that it is none.
-fn role(known: &Value) -> String {
-    match (known["empty"] == true, known["gone"] == true) {
-        (true, _) => format!("{} (empty)", text(known, "role")),
+fn role(known: &Drive) -> String {
+    match (known.empty, known.gone) {
+        (true, _) => format!("{} (empty)", known.role),
         (_, true) => "gone".to_owned(),
-        _ => text(known, "role").to_owned(),
+        _ => known.role.clone(),
     }
 }
 
 /// How steering to hard drives fares: the figure of merit, and why it stopped where it did.
-fn buffered_writes(status: &Value) -> String {
-    let about = list(&status["pool"], "devices");
-    let controllers = list(status, "controllers").iter().enumerate();
+fn buffered_writes(status: &Status) -> String {
     let mut table = Table::new(&[
         "<hard drive",
         "<state",
@@ -273,107 +242,100 @@ fn buffered_writes(status: &Value) -> String {
         "measured",
         "padding budget spent",
     ]);
-    let mut any = false;
-    for (index, one) in controllers.filter(|(_, one)| one.is_object()) {
-        any = true;
-        let unreliable = &one["unreliable"];
-        let reasons = match unreliable::reasons(times(&unreliable["by_reason"])) {
+    for (index, one) in status.controllers.iter().enumerate() {
+        let Some(one) = one else { continue };
+        let unreliable = &one.unreliable;
+        let reasons = match unreliable::reasons(unreliable.by_reason.clone().into_iter()) {
             none if none.is_empty() => "never".to_owned(),
             reasons => reasons,
         };
         table.row(vec![
-            text(about.get(index).unwrap_or(&Value::Null), "path").to_owned(),
-            text(one, "state").to_owned(),
-            table::count(number(one, "user_slow_writes")),
-            table::count(number(one, "surprises")),
-            table::count(number(one, "suspensions")),
+            path(status, index).to_owned(),
+            one.state.clone(),
+            table::count(one.user_slow_writes),
+            table::count(one.surprises),
+            table::count(one.suspensions),
             reasons,
-            Duration::from_ns(number(unreliable, "ns")).to_string(),
-            table::count(number(one, "measurements")),
-            table::count(number(one, "budget_stops")),
+            Duration::from_ns(unreliable.ns).to_string(),
+            table::count(one.measurements),
+            table::count(one.budget_stops),
         ]);
     }
-    if !any {
+    if status.controllers.iter().all(Option::is_none) {
         return String::new();
     }
     format!(
         "\n{}Users' writes that met a slow write: {}, {:.0} of a million.\n",
         table.render(),
-        table::count(number(status, "user_slow_writes")),
-        status["user_slow_writes_per_million"].as_f64().unwrap_or(0.0),
+        table::count(status.user_slow_writes.unwrap_or(0)),
+        status.user_slow_writes_per_million.unwrap_or(0.0),
     )
 }
 
 /// What each drive did today beside what it may; drives of which nothing is known are left out.
-fn today(status: &Value) -> String {
-    let about = list(&status["pool"], "devices");
+fn today(status: &Status) -> String {
     let mut table =
         Table::new(&["<device", "today", "rated", "share", "padding", "of", "redirected", "of"]);
     let mut any = false;
-    for (index, one) in list(status, "today").iter().enumerate() {
-        let known = about.get(index).unwrap_or(&Value::Null);
-        let bound = |value: &Value| value.as_u64().map_or("-".to_owned(), table::bytes);
-        let rated = ["rated_bytes", "ssd_write_budget_bytes"];
-        let rated = rated.iter().filter_map(|name| one[*name].as_u64()).min();
-        any |= rated.is_some() || one["padding"].is_object();
-        let share = rated.map(|rated| {
-            u128::from(number(one, "used_bytes")) * 1_000_000 / u128::from(rated.max(1))
-        });
+    for (index, one) in status.today.iter().enumerate() {
+        let bound = |value: Option<u64>| value.map_or("-".to_owned(), table::bytes);
+        let used = |of: Option<Spent>| bound(of.map(|of| of.used_bytes));
+        let budget = |of: Option<Spent>| bound(of.and_then(|of| of.budget_bytes));
+        let rated = [one.rated_bytes, one.ssd_write_budget_bytes].into_iter().flatten().min();
+        any |= rated.is_some() || one.padding.is_some();
+        let share = rated
+            .map(|rated| u128::from(one.used_bytes) * 1_000_000 / u128::from(rated.max(1)))
+            .map(|ppm| table::percent(u64::try_from(ppm).unwrap_or(u64::MAX)));
         table.row(vec![
-            text(known, "path").to_owned(),
-            bytes(one, "used_bytes"),
-            rated.map_or("-".to_owned(), table::bytes),
-            share.map_or("-".to_owned(), |ppm| {
-                table::percent(u64::try_from(ppm).unwrap_or(u64::MAX))
-            }),
-            bound(&one["padding"]["used_bytes"]),
-            bound(&one["padding"]["budget_bytes"]),
-            bound(&one["log"]["used_bytes"]),
-            bound(&one["log"]["budget_bytes"]),
+            path(status, index).to_owned(),
+            table::bytes(one.used_bytes),
+            bound(rated),
+            share.unwrap_or_else(|| "-".to_owned()),
+            used(one.padding),
+            budget(one.padding),
+            used(one.log),
+            budget(one.log),
         ]);
     }
     if any { format!("\n{}", table.render()) } else { String::new() }
 }
 
 /// Budgets that are used up, and what that means.
-fn spent(status: &Value) -> Vec<String> {
-    let about = list(&status["pool"], "devices");
-    let left = Duration::from_ns(number(status, "day_left_ns"));
+fn spent(status: &Status) -> Vec<String> {
+    let left = Duration::from_ns(status.day_left_ns);
     let mut spent = Vec::new();
-    for (index, one) in list(status, "today").iter().enumerate() {
-        let known = about.get(index).unwrap_or(&Value::Null);
-        let path = text(known, "path");
-        let used_up = |part: &Value| {
-            part["budget_bytes"].as_u64().is_some_and(|budget| number(part, "used_bytes") >= budget)
+    for (index, one) in status.today.iter().enumerate() {
+        let path = path(status, index);
+        let known = status.pool.devices.get(index);
+        let used_up = |part: Option<Spent>| {
+            part.is_some_and(|part| part.budget_bytes.is_some_and(|may| part.used_bytes >= may))
         };
-        if one["rating_is_spent"] == true && known["role"] == "hdd" {
+        if one.rating_is_spent && known.is_some_and(|known| known.role == "hdd") {
             spent.push(format!(
                 "{path} has done what it is rated for today: nothing is padded for {left}"
             ));
-        } else if one["rating_is_spent"] == true {
-            spent.push(format!(
-                "{path} was written to today as much as it is rated for ({})",
-                text(known, "rating")
-            ));
+        } else if one.rating_is_spent {
+            let rating = known.and_then(|known| known.rating.as_deref()).unwrap_or("-");
+            spent
+                .push(format!("{path} was written to today as much as it is rated for ({rating})"));
         }
-        if one["ssd_writes_are_spent"] == true {
+        if one.ssd_writes_are_spent {
             spent.push(format!(
                 "{path} has spent its write_budget: for {left} all that hard drives take without a \
                  slow write is redirected, where a policy redirects at all"
             ));
         }
-        if number(&one["padding"], "budget_bytes") > 0 && used_up(&one["padding"]) {
-            spent.push(format!(
-                "{path} has spent its padding_budget: it drains by itself for {left}"
-            ));
-        }
-        if one["padding"]["budget_bytes"].as_u64() == Some(0) {
-            spent.push(format!(
+        match one.padding.and_then(|padding| padding.budget_bytes) {
+            Some(0) => spent.push(format!(
                 "{path} is never padded (padding_budget of 0): it drains by itself, and is not \
                  measured anew once it is unreliable"
-            ));
+            )),
+            Some(_) if used_up(one.padding) => spent.push(format!(
+                "{path} has spent its padding_budget: it drains by itself for {left}"
+            )),
+            _ => {}
         }
-        if used_up(&one["log"]) {
+        if used_up(one.log) {
             spent.push(format!(
                 "{path} has spent its log_budget: nothing is redirected to it for {left}"
             ));
@@ -382,37 +344,33 @@ fn spent(status: &Value) -> Vec<String> {
     spent
 }
 
-fn times(by_reason: &Value) -> impl Iterator<Item = (String, u64)> + '_ {
-    let reasons = by_reason.as_object().into_iter().flatten();
-    reasons.map(|(why, times)| (why.clone(), times.as_u64().unwrap_or(0)))
-}
-
 /// What requests took since the server started, and of that the wait before the first drive command.
-fn latencies(status: &Value) -> String {
+fn latencies(status: &Status) -> String {
     let mut table =
         Table::new(&["<requests", "count", "mean", "p50", "p99", "p99.9", "max", "waiting"]);
-    for (name, key) in [("reads", "read"), ("writes", "write"), ("flushes", "flush")] {
-        let of = &status["latencies"][key];
-        let time = |value: &Value, field: &str| match number(of, "count") {
+    let of = &status.latencies;
+    for (name, of) in [("reads", &of.read), ("writes", &of.write), ("flushes", &of.flush)] {
+        let StagedLatency { total, stages } = of;
+        let time = |of: &Latency, ns: fn(&Latency) -> u64| match total.count {
             0 => "-".to_owned(),
-            _ => Duration::from_ns(number(value, field)).to_string(),
+            _ => Duration::from_ns(ns(of)).to_string(),
         };
         table.row(vec![
             name.to_owned(),
-            table::count(number(of, "count")),
-            time(of, "mean_ns"),
-            time(of, "p50_ns"),
-            time(of, "p99_ns"),
-            time(of, "p999_ns"),
-            time(of, "max_ns"),
-            time(&of["stages"]["wait"], "mean_ns"),
+            table::count(total.count),
+            time(total, |of| of.mean_ns),
+            time(total, |of| of.p50_ns),
+            time(total, |of| of.p99_ns),
+            time(total, |of| of.p999_ns),
+            time(total, |of| of.max_ns),
+            time(&stages.wait, |of| of.mean_ns),
         ]);
     }
     table.render()
 }
 
 /// What each stream was promised, what it was given in its last window, and how often that was enough.
-pub fn streams(streams: &[Value]) -> String {
+pub fn streams(streams: &[Stream]) -> String {
     let mut table = Table::new(&[
         "<stream",
         "promised",
@@ -423,122 +381,120 @@ pub fn streams(streams: &[Value]) -> String {
         "requests",
         "bytes",
     ]);
-    let rate = |value: &Value, like: &Value| match value["requests_per_s"].as_u64() {
-        Some(count) if like["bytes_per_s"].is_null() || like["requests_per_s"].is_u64() => {
-            format!("{}/s", table::count(count))
-        }
-        _ if value["bytes_per_s"].is_u64() => format!("{}/s", bytes(value, "bytes_per_s")),
-        _ => "-".to_owned(),
-    };
+    let requests = |count| format!("{}/s", table::count(count));
+    let bytes = |bytes| format!("{}/s", table::bytes(bytes));
     for one in streams {
-        let (promised, last) = (&one["promised"], &one["delivered"]);
-        let verdict = match (promised.is_object(), last["met"].as_bool()) {
-            (true, Some(false)) => "MISSED",
-            (true, Some(true)) if last["was_idle"] == true => "met (asked for less)",
-            (true, Some(true)) => "met",
-            _ => "-",
+        let last = one.delivered;
+        let (promised, delivered) = match one.promised {
+            Some(Promised::Requests { requests_per_s }) => {
+                (Some(requests(requests_per_s)), last.map(|last| requests(last.requests_per_s)))
+            }
+            Some(Promised::Bytes { bytes_per_s }) => {
+                (Some(bytes(bytes_per_s)), last.map(|last| bytes(last.bytes_per_s)))
+            }
+            None => (None, last.map(|last| requests(last.requests_per_s))),
         };
-        let windows = number(one, "windows");
+        let verdict = match last.filter(|_| promised.is_some()) {
+            Some(last) if !last.met => "MISSED",
+            Some(last) if last.was_idle => "met (asked for less)",
+            Some(_) => "met",
+            None => "-",
+        };
+        let met = match one.windows {
+            1.. if promised.is_some() => {
+                format!("{} of {}", table::count(one.windows_met), table::count(one.windows))
+            }
+            _ => "-".to_owned(),
+        };
         table.row(vec![
-            text(one, "name").to_owned(),
-            rate(promised, promised),
-            Duration::from_ns(number(one, "window_ns")).to_string(),
-            rate(last, promised),
+            one.name.clone(),
+            promised.unwrap_or_else(|| "-".to_owned()),
+            Duration::from_ns(one.window_ns).to_string(),
+            delivered.unwrap_or_else(|| "-".to_owned()),
             verdict.to_owned(),
-            match (promised.is_object(), windows) {
-                (true, 1..) => {
-                    format!(
-                        "{} of {}",
-                        table::count(number(one, "windows_met")),
-                        table::count(windows)
-                    )
-                }
-                _ => "-".to_owned(),
-            },
-            table::count(number(one, "requests")),
-            bytes(one, "bytes"),
+            met,
+            table::count(one.requests),
+            table::bytes(one.bytes),
         ]);
     }
     if streams.is_empty() { String::new() } else { format!("\n{}", table.render()) }
 }
 
-fn volumes(about: &Value) -> String {
+fn volumes(status: &Status) -> String {
     let mut table = Table::new(&["<volume", "size", "<durability", "<steering"]);
-    for volume in list(about, "volumes") {
-        let steering = match volume["why_not_steered"].as_str() {
-            Some(why) => format!("{}, idle: {why}", text(volume, "steer")),
-            None => text(volume, "steer").to_owned(),
+    for volume in &status.pool.volumes {
+        let steering = match &volume.why_not_steered {
+            Some(why) => format!("{}, idle: {why}", volume.steer),
+            None => volume.steer.clone(),
         };
-        let (name, durability) = (text(volume, "name").into(), text(volume, "durability").into());
-        let size = if volume["files"] == true { "files".into() } else { bytes(volume, "bytes") };
-        table.row(vec![name, size, durability, steering]);
+        let size =
+            if volume.files { "files".into() } else { table::bytes(volume.bytes.unwrap_or(0)) };
+        table.row(vec![volume.name.clone(), size, volume.durability.clone(), steering]);
     }
     table.render()
 }
 
 /// Drives that do not serve as they should, and what to do about each.
-fn out_of_service(status: &Value) -> Vec<String> {
-    let about = list(&status["pool"], "devices");
-    let told = |(index, one): (usize, &Value)| {
-        let path = text(about.get(index).unwrap_or(&Value::Null), "path");
-        let why = one["why"].as_str().unwrap_or("of an older version of the server");
-        match one["state"].as_str()? {
-            "slow" => Some(format!(
+fn out_of_service(status: &Status) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (index, one) in status.service.iter().enumerate() {
+        let path = path(status, index);
+        let why = one.why.as_deref().unwrap_or("of an older version of the server");
+        match one.state.as_str() {
+            "slow" => lines.push(format!(
                 "{path} is slow: a command has waited for more than half of its deadline; look at \
                  the kernel's log and at the drive's health (smartctl -a)"
             )),
-            "read_only" => Some(format!(
+            "read_only" => lines.push(format!(
                 "{path} failed ({why}): nothing is written to it, what lies there is read, and it \
                  is tried again from time to time. If that goes on, replace it: tandem replace"
             )),
-            "out" => Some(format!(
+            "out" => lines.push(format!(
                 "{path} is out of service ({why}): what only it holds cannot be read. Look at the \
                  drive and its cables, then start the server again, or bring another drive"
             )),
-            _ => None,
+            _ => {}
         }
-    };
-    list(status, "service").iter().enumerate().filter_map(told).collect()
+    }
+    lines
 }
 
 /// What somebody should know, or do something about.
-fn worries(status: &Value) -> Vec<String> {
+fn worries(status: &Status) -> Vec<String> {
     let mut worries = Vec::new();
-    let is_ssd = |device: &&Value| device["role"] == "ssd";
-    let ssds = list(&status["pool"], "devices").iter().filter(is_ssd).count();
+    let ssds = status.pool.devices.iter().filter(|device| device.role == "ssd").count();
     if ssds == 1 {
         worries.push(format!(
             "one SSD: if it dies, the {} that only it holds are lost",
-            bytes(status, "ssd_dirty_bytes")
+            table::bytes(status.ssd_dirty_bytes)
         ));
     }
     worries.extend(out_of_service(status));
-    for (index, one) in list(status, "controllers").iter().enumerate() {
-        if let Some(why) = one["unreliable"]["now"].as_str() {
-            let path = text(&status["pool"]["devices"][index], "path");
+    for (index, one) in status.controllers.iter().enumerate() {
+        if let Some(why) = one.as_ref().and_then(|one| one.unreliable.now.as_ref()) {
             worries.push(format!(
-                "{path} is not what it is believed to be ({}): nothing is steered to it until it has \
+                "{} is not what it is believed to be ({}): nothing is steered to it until it has \
                  been measured anew",
+                path(status, index),
                 why.replace('_', " "),
             ));
         }
     }
-    for (index, one) in list(status, "envelopes").iter().enumerate() {
-        if one["is_outside"] == true {
-            let path = text(&status["pool"]["devices"][index], "path");
+    for (index, one) in status.envelopes.iter().enumerate() {
+        if let Some(one) = one.filter(|one| one.is_outside) {
             worries.push(format!(
-                "{path} does less than its cost profile's worst: what is promised on it is not \
+                "{} does less than its cost profile's worst: what is promised on it is not \
                  guaranteed any more (in {} of {} windows of 10 s); profile it anew",
-                number(one, "outside"),
-                number(one, "windows"),
+                path(status, index),
+                one.outside,
+                one.windows,
             ));
         }
     }
     worries.extend(pairs::worries(status));
     worries.extend(spent(status));
-    let wrong = number(status, "checksum_errors");
+    let (wrong, repaired) = (status.checksum_errors, status.repaired_reads);
     if wrong > 0 {
-        let repaired = number(status, "repaired_reads");
         worries.push(format!(
             "{wrong} reads met a wrong checksum, {repaired} were answered by another copy: a drive \
              or a cable corrupts data"
@@ -550,11 +506,15 @@ fn worries(status: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn read(document: Value) -> Status {
+        serde_json::from_value(document).unwrap()
+    }
 
     #[test]
     fn a_status_is_told_in_words() {
-        let mut status = json!({
+        let mut status = read(json!({
             "pool": {
                 "name": "laptop", "process": 7, "ways_in": ["nbd://127.0.0.1:10809/vol0"],
                 "devices": [{ "path": "ssd.img", "role": "ssd", "bytes": 1 << 30 }],
@@ -584,9 +544,9 @@ mod tests {
                            "promoted_blocks": 17, "promotions_forgone": 3 },
             "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2,
             "service": [{ "state": "out", "why": "device 0 did not answer" }],
-        });
+        }));
         count_slow_writes(&mut status);
-        assert_eq!(status["user_slow_writes_per_million"], 1_500.0);
+        assert_eq!(status.user_slow_writes_per_million, Some(1_500.0));
         let told = describe(&status);
         for want in [
             "pool laptop, process 7",
@@ -623,12 +583,12 @@ mod tests {
             assert!(told.contains(want), "{want:?} is missing in\n{told}");
         }
         // a server of another version that says less is no reason to fail
-        assert!(describe(&json!({})).contains("pool -"));
+        assert!(describe(&read(json!({ "a": "word" }))).contains("pool "));
     }
 
     #[test]
     fn promises_are_told_and_so_is_what_became_of_them() {
-        let status = json!({
+        let status = read(json!({
             "pool": { "devices": [{ "path": "ssd.img", "role": "ssd" }] },
             "streams": [
                 { "name": "gold", "promised": { "requests_per_s": 250 }, "window_ns": 10_000_000_000u64,
@@ -638,7 +598,7 @@ mod tests {
                   "delivered": { "requests_per_s": 1, "bytes_per_s": 1024, "was_idle": true, "met": true },
                   "windows": 1, "windows_met": 1, "requests": 1, "bytes": 512 }],
             "envelopes": [{ "windows": 9, "outside": 4, "is_outside": true }],
-        });
+        }));
         let told = describe(&status);
         for want in [
             "MISSED",

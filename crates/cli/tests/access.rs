@@ -2,17 +2,14 @@
 //!
 //! Whatever is wrong is said before a drive or a socket is touched.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::certificates::{Authority, EXPIRED, HOLDS, folder, server_folder};
+use crate::support::fixture::is_refusal;
+use crate::support::program::{TWO, program, told};
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::certificates::{Authority, EXPIRED, HOLDS, folder, server_folder};
-use support::program::{TWO, formatted, program, start, tandem, told};
-use support::{Pool, Server};
 
 const NBD: &str = "nbd = [\"unix:tandem.sock\"]";
 
@@ -21,19 +18,14 @@ fn with(serve: &str) -> String {
 }
 
 /// `serve` ends with this code and these words, and has touched nothing.
-fn refused(pool: &Pool, code: i32, words: &[&str]) {
+fn refused(pool: &PoolFixture, code: i32, words: &[&str]) {
     let touched = || {
         ["ssd.img", "hdd.img"]
             .map(|name| std::fs::metadata(pool.at(name)).unwrap().modified().unwrap())
     };
     let before = touched();
-    let Err(output) = Server::start(program(), &[pool.config()]) else { panic!("it serves") };
-    let text = told(&output);
-    assert_eq!(output.status.code(), Some(code), "{text}");
-    for word in words {
-        assert!(text.contains(word), "{word:?} is missing: {text}");
-    }
-    assert!(!text.contains("panicked"), "{text}");
+    let Err(output) = pool.serve(&[]) else { panic!("it serves") };
+    is_refusal(&output, code, words);
     assert_eq!(touched(), before, "something was written");
     for socket in ["tandem.sock", "pool.control"] {
         assert!(!pool.at(socket).exists(), "{socket} was made");
@@ -123,7 +115,7 @@ const CLIENTS: &[Refused] = &[
 /// Every line that would open a pool to strangers, or makes no sense, is refused with what would do.
 #[test]
 fn what_anybody_could_reach_is_refused_with_what_to_type() {
-    let pool = formatted(TWO);
+    let pool = PoolFixture::formatted(TWO);
     let all = [STRANGERS, ODD, CLIENTS].concat();
     for (serve, words) in &all {
         let serve = serve
@@ -144,8 +136,8 @@ fn what_anybody_could_reach_is_refused_with_what_to_type() {
 #[test]
 fn what_local_users_can_reach_is_told_of() {
     let listed = "nbd = [\"127.0.0.1:0\", { listen = \"0.0.0.0:0\", allow = [\"10.0.0.0/8\"] }]\nallow_remote = true";
-    let pool = formatted(&with(listed));
-    let (ended, said) = start(&pool).stop();
+    let pool = PoolFixture::formatted(&with(listed));
+    let (ended, said) = pool.start().stop();
     assert!(ended.success(), "{said}");
     let lines: Vec<&str> = said.lines().filter(|line| line.contains("NBD at ")).collect();
     println!("measured: {} lines of two TCP sockets: {lines:?}", lines.len());
@@ -158,15 +150,15 @@ fn what_local_users_can_reach_is_told_of() {
             && lines[1].contains("`allow`")
             && lines[1].contains("not encrypted")
     );
-    let quiet = formatted(TWO);
-    assert!(!start(&quiet).stop().1.contains("NBD at "));
+    let quiet = PoolFixture::formatted(TWO);
+    assert!(!quiet.start().stop().1.contains("NBD at "));
 }
 
 /// A socket that systemd has opened, as it would pass it.
 #[test]
 fn a_socket_of_systemd_is_no_way_around() {
-    let pool = formatted(TWO);
-    let run = |pool: &Pool, address: &str| {
+    let pool = PoolFixture::formatted(TWO);
+    let run = |pool: &PoolFixture, address: &str| {
         let listener = std::net::TcpListener::bind(address).unwrap();
         // the descriptor has to be number 3, and the process its own addressee: a shell sees to both
         let script = format!(
@@ -180,7 +172,7 @@ fn a_socket_of_systemd_is_no_way_around() {
         shell
     };
     let mut child = run(&pool, "0.0.0.0:0").stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let deadline = std::time::Instant::now() + support::PATIENCE;
+    let deadline = std::time::Instant::now() + crate::support::PATIENCE;
     while child.try_wait().unwrap().is_none() {
         if std::time::Instant::now() > deadline {
             let _ = child.kill(); // it serves; what it says is told below
@@ -196,10 +188,10 @@ fn a_socket_of_systemd_is_no_way_around() {
 #[test]
 fn sockets_have_the_modes_that_are_asked_for() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
-    let pool = formatted(TWO);
-    let server = start(&pool);
+    let pool = PoolFixture::formatted(TWO);
+    let server = pool.start();
     let usual = [mode(&pool.at("tandem.sock")), mode(&pool.at("pool.control"))];
-    assert!(server.stop().0.success());
+    server.stops();
     // a group by its number: that of whoever runs this
     let group = std::fs::metadata(pool.folder.path()).unwrap().gid();
     let asked = format!(
@@ -207,11 +199,11 @@ fn sockets_have_the_modes_that_are_asked_for() {
          control = {{ path = \"pool.control\", mode = \"0666\" }}"
     );
     std::fs::write(&pool.config, with(&asked)).unwrap();
-    let server = start(&pool);
+    let server = pool.start();
     let changed = [mode(&pool.at("tandem.sock")), mode(&pool.at("pool.control"))];
     assert_eq!(std::fs::metadata(pool.at("tandem.sock")).unwrap().gid(), group);
-    assert!(tandem(&["status", pool.config()]).status.success());
-    assert!(server.stop().0.success());
+    assert!(pool.run("status", &[]).status.success());
+    server.stops();
     let told = |modes: [u32; 2]| format!("{:04o} and {:04o}", modes[0], modes[1]);
     println!(
         "measured: modes of NBD and control socket {}, as asked {}",
@@ -222,9 +214,9 @@ fn sockets_have_the_modes_that_are_asked_for() {
 }
 
 /// A pool with TLS whose certificates are sound, and their folder.
-fn safe(ours: &Authority) -> (Pool, PathBuf) {
+fn safe(ours: &Authority) -> (PoolFixture, PathBuf) {
     let serve = "nbd = [{ listen = \"127.0.0.1:0\", tls = \"require\" }]\ncertificates = \"pki\"";
-    let pool = formatted(&with(serve));
+    let pool = PoolFixture::formatted(&with(serve));
     let pki = server_folder(&pool.at("pki"), ours);
     (pool, pki)
 }
@@ -296,7 +288,7 @@ fn certificates_that_do_not_fit_are_refused_by_name() {
     // and what is sound is served; a key that others may read is told of
     server_folder(&pki, &ours);
     set_permissions(pki.join(key), Permissions::from_mode(0o644)).unwrap();
-    let (ended, said) = start(&pool).stop();
+    let (ended, said) = pool.start().stop();
     assert!(ended.success() && said.contains("server-key.pem: other users"), "{said}");
     assert!(!said.contains("every local user"), "it asks for certificates: {said}");
     println!("measured: {} sets of certificates that do not fit are refused by name", cases.len());

@@ -4,12 +4,8 @@
 //! its rate and not a half: this machine may do something else at the same time. Without the bounds it keeps
 //! nothing in most of them.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::attacks::{HEAD, named, row, tested};
 use std::sync::Mutex;
-use support::attacks::{HEAD, named, row, tested};
 
 /// What the good client must keep of its rate.
 const RATIO: f64 = 0.25;

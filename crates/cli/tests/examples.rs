@@ -1,13 +1,9 @@
 //! Are the examples true? Each is parsed, and those that need no hardware are made and served.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::synced::{Cleared, Mounted};
+use crate::support::{PoolFixture, Server};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::synced::{Cleared, Mounted};
-use support::{Pool, Server};
 use tandem_cli::config::{PoolConfig, PoolVolume};
 
 fn examples() -> Vec<PathBuf> {
@@ -36,7 +32,7 @@ fn examples_without_hardware_work_as_they_say() {
         if text.contains("\"/dev/") {
             continue;
         }
-        let pool = Pool::new(&text);
+        let pool = PoolFixture::new(&text);
         if !text.contains("ram:") {
             let output = Command::new(tandem).args(["format", pool.config()]).output().unwrap();
             assert!(output.status.success(), "{}: {output:?}", path.display());
@@ -47,15 +43,15 @@ fn examples_without_hardware_work_as_they_say() {
         }
         let server = Server::start(tandem, &[pool.config()]);
         let server = server.unwrap_or_else(|output| panic!("{}: {output:?}", path.display()));
-        let mut target = support::sigkill::over_nbd(pool.folder.path()).unwrap();
+        let mut target = pool.nbd();
         target.write(4096, &[1; 4096], true).unwrap();
         assert_eq!(target.read(4096, 4096).unwrap(), [1; 4096], "{}", path.display());
-        assert!(server.stop().0.success());
+        server.stops();
     }
 }
 
 /// As the example says: mounted, written to, unmounted, checked.
-fn files_are_kept(tandem: &Path, pool: &Pool) {
+fn files_are_kept(tandem: &Path, pool: &PoolFixture) {
     if !Path::new("/dev/fuse").exists() {
         println!("skipped: there is no /dev/fuse here, so the example of files is NOT mounted");
         return;

@@ -1,10 +1,11 @@
 //! Is a mounted volume of files a file system, does it keep what it promised, and does it say what is
 //! wrong?
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::fixture::PoolText;
+use crate::support::mounting::{errno, has_fuse, mount, with_point};
+use crate::support::program::{flip, json, printed, program, tandem, told};
+use crate::support::synced::{self, Cleared, EMULATED, Mounted, Outcome, Plan};
 use rustix::fs::{FallocateFlags, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -14,27 +15,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::Pool;
-use support::mounting::{errno, has_fuse, mount, with_point};
-use support::program::{flip, json, printed, program, status, tandem, told};
-use support::synced::{self, Cleared, EMULATED, Mounted, Outcome, Plan};
 use tandem_block::Rng;
 
-const FILES: &str = r#"[pool]
-name = "p"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "256MiB"
-[[device]]
-role = "hdd"
-path = "hdd.img"
-size = "512MiB"
-[[volume]]
-name = "files"
-files = true
-mount = "mnt"
-"#;
+fn files() -> String {
+    PoolText::named("p").ssd("256MiB").hdd("512MiB").files("files").mounted().text()
+}
 
 fn is_mounted(point: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -80,7 +65,7 @@ fn files_and_directories_are_what_posix_says() {
     if !has_fuse("volumes of files") {
         return;
     }
-    let (pool, point, _cleared) = with_point(FILES);
+    let (pool, point, _cleared) = with_point(&files());
     let mounted = mount(&pool, &point);
     names_and_links(&point);
     bytes_and_sizes(&point);
@@ -91,7 +76,7 @@ fn files_and_directories_are_what_posix_says() {
     let (ended, said) = mounted.stop();
     assert!(ended.success() && said.contains("closed cleanly"), "{said}");
     assert!(!is_mounted(&point));
-    let checked = tandem(&["check", pool.config()]);
+    let checked = pool.run("check", &[]);
     assert!(checked.status.success(), "{}{}", printed(&checked), told(&checked));
     assert!(printed(&checked).contains("unmounted cleanly"), "{}", printed(&checked));
     let mounted = mount(&pool, &point);
@@ -242,7 +227,7 @@ fn memory_maps_are_written_back() {
         println!("skipped: this needs FUSE and fio, so memory maps are NOT tested");
         return;
     }
-    let (pool, point, _cleared) = with_point(FILES);
+    let (pool, point, _cleared) = with_point(&files());
     let mounted = mount(&pool, &point);
     let file = point.join("mapped");
     let fio = |verify_only: bool| {
@@ -270,7 +255,7 @@ fn a_mount_comes_and_goes_and_says_what_is_in_its_way() {
     if !has_fuse("volumes of files") {
         return;
     }
-    let (pool, point, _cleared) = with_point(FILES);
+    let (pool, point, _cleared) = with_point(&files());
     let refused = |words: &[&str]| {
         let started =
             Mounted::start(program(), &[&["mount", pool.config()], words].concat(), &point);
@@ -292,11 +277,11 @@ fn a_mount_comes_and_goes_and_says_what_is_in_its_way() {
 
     let mounted = mount(&pool, &point);
     fs::write(point.join("kept"), "kept").unwrap();
-    let about = status(&pool);
+    let about = pool.status();
     assert_eq!(about["pool"]["volumes"][0]["files"], true, "{about}");
     // one that lives is in the way of others, and so is its pool
-    let other = Pool::new(&FILES.replace("\"mnt\"", &format!("{point:?}")));
-    assert!(tandem(&["format", other.config()]).status.success());
+    let other = PoolFixture::new(&files().replace("\"mnt\"", &format!("{point:?}")));
+    assert!(other.run("format", &[]).status.success());
     let second = Mounted::start(program(), &["mount", other.config()], &other.at("mnt"));
     let Err(output) = second else { panic!("it is mounted twice") };
     assert!(told(&output).contains("mounted on"), "{}", told(&output));
@@ -323,8 +308,9 @@ fn volumes_of_files_live_beside_each_other_and_beside_blocks() {
         return;
     }
     let text = format!(
-        "{FILES}[[volume]]\nname = \"more\"\nfiles = true\nmount = \"mnt2\"\n\
-         [[volume]]\nname = \"vol0\"\nsize = \"64MiB\"\n[serve]\nnbd = [\"unix:tandem.sock\"]\n"
+        "{}[[volume]]\nname = \"more\"\nfiles = true\nmount = \"mnt2\"\n\
+         [[volume]]\nname = \"vol0\"\nsize = \"64MiB\"\n[serve]\nnbd = [\"unix:tandem.sock\"]\n",
+        files()
     );
     let (pool, point, _cleared) = with_point(&text);
     let second = pool.at("mnt2");
@@ -352,7 +338,7 @@ fn volumes_of_files_live_beside_each_other_and_beside_blocks() {
     // one of the two can go; the other is served on
     assert!(Command::new("umount").arg(&second).status().unwrap().success());
     assert!(tree(&point) == before[0]);
-    let mut client = support::sigkill::over_nbd(pool.folder.path()).unwrap();
+    let mut client = pool.nbd();
     client.write(0, &[7; 4096], true).unwrap();
     drop(client);
     let (ended, said) = served.stop();
@@ -371,7 +357,7 @@ fn a_full_volume_keeps_what_it_has() {
     if !has_fuse("volumes of files") {
         return;
     }
-    let text = FILES.replace("256MiB", "64MiB").replace("512MiB", "128MiB");
+    let text = files().replace("256MiB", "64MiB").replace("512MiB", "128MiB");
     let (pool, point, _cleared) = with_point(&text);
     let mounted = mount(&pool, &point);
     let bytes = |number: u64| noise(number, 1 << 20);
@@ -422,7 +408,7 @@ fn a_full_volume_keeps_what_it_has() {
     fs::remove_dir_all(point.join("many")).unwrap();
     all(kept);
     assert!(mounted.stop().0.success());
-    let checked = tandem(&["check", pool.config()]);
+    let checked = pool.run("check", &[]);
     assert!(checked.status.success(), "{}{}", printed(&checked), told(&checked));
 }
 
@@ -432,7 +418,7 @@ fn check_names_the_file_that_is_damaged() {
     if !has_fuse("volumes of files") {
         return;
     }
-    let (pool, point, _cleared) = with_point(FILES);
+    let (pool, point, _cleared) = with_point(&files());
     let mounted = mount(&pool, &point);
     fs::create_dir(point.join("folder")).unwrap();
     fs::write(point.join("folder/hurt"), [0xA7; 8192]).unwrap();
@@ -448,7 +434,7 @@ fn check_names_the_file_that_is_damaged() {
         }
     }
     assert!(hurt >= 2, "the file lies somewhere");
-    let checked = tandem(&["check", pool.config()]);
+    let checked = pool.run("check", &[]);
     let said = printed(&checked);
     assert!(
         !checked.status.success() && said.contains("files: /folder/hurt: 8192 bytes at 0"),
@@ -497,12 +483,12 @@ fn what_has_no_name_goes_with_the_next_mount() {
     mounted.kill();
     drop(open);
     Mounted::clear(&point);
-    let report = json(&tandem(&["check", pool.config(), "--json"]));
+    let report = json(&pool.run("check", &["--json"]));
     assert_eq!(report["volumes"][0]["files"]["orphans"], 1, "{report}");
     let mounted = mount(&pool, &point);
     assert_eq!(fs::read_dir(&point).unwrap().count(), 0);
     assert!(mounted.stop().0.success());
-    let report = json(&tandem(&["check", pool.config(), "--json"]));
+    let report = json(&pool.run("check", &["--json"]));
     assert_eq!(report["volumes"][0]["files"]["orphans"], 0, "{report}");
     assert_eq!(report["volumes"][0]["data_bytes"], 0, "{report}");
 }

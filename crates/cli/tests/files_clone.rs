@@ -2,25 +2,21 @@
 //!
 //! Requirement L4. The real program over emulated drives, which lose what was not flushed when it dies.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::mounting::{has_fuse, mount, with_point};
+use crate::support::program::told;
+use crate::support::synced::{Cleared, EMULATED};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::Pool;
-use support::mounting::{has_fuse, mount, with_point};
-use support::program::{printed, tandem, told};
-use support::synced::{Cleared, EMULATED};
 use tandem_block::Rng;
 
 const MIB: usize = 1 << 20;
 
 /// An empty mount point, unless there is no FUSE, which is said.
-fn prepared() -> Option<(Pool, PathBuf, Cleared)> {
+fn prepared() -> Option<(PoolFixture, PathBuf, Cleared)> {
     has_fuse("clones of files").then(|| with_point(EMULATED))
 }
 
@@ -86,8 +82,7 @@ fn a_copy_takes_no_room_and_keeps_what_it_has() {
     fs::remove_file(&three).unwrap();
     assert!(fs::read(&two).unwrap() == kept, "alone");
     assert!(mounted.stop().0.success());
-    let checked = tandem(&["check", pool.config()]);
-    assert!(checked.status.success(), "{}{}", printed(&checked), told(&checked));
+    pool.done("check", &[]);
 }
 
 /// What does not lie in whole blocks is copied by the kernel, and nobody sees a difference.
@@ -127,6 +122,5 @@ fn any_range_can_be_copied() {
     }
     assert!(fs::read(&one).unwrap() == from);
     assert!(mounted.stop().0.success());
-    let checked = tandem(&["check", pool.config()]);
-    assert!(checked.status.success(), "{}{}", printed(&checked), told(&checked));
+    pool.done("check", &[]);
 }

@@ -1,42 +1,31 @@
 //! Do handles that go past the kernel's memory and those that use it show one file?
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::fixture::PoolText;
+use crate::support::mounting::{end, has_fuse, mount, with_point};
+use crate::support::program::{printed, told};
+use crate::support::synced::{Cleared, Mounted};
 use rustix::fs::{OFlags, XattrFlags};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::Pool;
-use support::mounting::{end, has_fuse, mount, with_point};
-use support::program::{printed, told};
-use support::synced::{Cleared, Mounted};
 use tandem_block::Rng;
 
-const FILES: &str = r#"[pool]
-name = "p"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "512MiB"
-[[volume]]
-name = "files"
-files = true
-mount = "mnt"
-"#;
+fn files() -> String {
+    PoolText::named("p").ssd("512MiB").files("files").mounted().text()
+}
 
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 64;
 
 /// A mounted pool, unless there is no FUSE, which is said.
-fn mounted() -> Option<(Mounted, Pool, PathBuf, Cleared)> {
+fn mounted() -> Option<(Mounted, PoolFixture, PathBuf, Cleared)> {
     if !has_fuse("handles that go past the kernel's memory") {
         return None;
     }
-    let (pool, point, cleared) = with_point(FILES);
+    let (pool, point, cleared) = with_point(&files());
     Some((mount(&pool, &point), pool, point, cleared))
 }
 

@@ -1,44 +1,32 @@
 //! What does a mount say at its limits, and to whom does it speak?
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::fixture::PoolText;
+use crate::support::mounting::{end, errno, has_fuse, mount_as, with_point};
+use crate::support::program::told;
+use crate::support::synced::Cleared;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::Pool;
-use support::mounting::{end, errno, has_fuse, mount_as, with_point};
-use support::program::told;
-use support::synced::Cleared;
 
 const MIB: u64 = 1 << 20;
 /// With a volume of blocks beside it, whose room is reserved.
-const FILES: &str = r#"[pool]
-name = "p"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "64MiB"
-[[device]]
-role = "hdd"
-path = "hdd.img"
-size = "192MiB"
-[[volume]]
-name = "files"
-files = true
-mount = "mnt"
-[[volume]]
-name = "vol0"
-size = "64MiB"
-"#;
+fn files() -> String {
+    PoolText::named("p")
+        .ssd("64MiB")
+        .hdd("192MiB")
+        .files("files")
+        .mounted()
+        .volume("vol0", "64MiB")
+        .text()
+}
 
 /// A formatted pool with an empty mount point, unless there is no FUSE, which is said.
-fn prepared() -> Option<(Pool, PathBuf, Cleared)> {
-    has_fuse("limits of files").then(|| with_point(FILES))
+fn prepared() -> Option<(PoolFixture, PathBuf, Cleared)> {
+    has_fuse("limits of files").then(|| with_point(&files()))
 }
 
 /// Too large is another error than full, and neither hurts what is there.
@@ -168,7 +156,7 @@ fn other_users_come_in_where_they_are_let_in() {
         end(mounted, &pool);
     }
     // the configuration says the same
-    let open = FILES.replace("mount = \"mnt\"", "mount = \"mnt\"\nallow_other = true");
+    let open = files().replace("mount = \"mnt\"", "mount = \"mnt\"\nallow_other = true");
     fs::write(&pool.config, open).unwrap();
     let mounted = mount_as(&pool, &point, &[]);
     assert!(other(&["cat"], &point.join("all")).unwrap().status.success());

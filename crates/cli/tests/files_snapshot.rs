@@ -2,10 +2,10 @@
 //!
 //! Requirement L4. The real program over emulated drives, which lose what was not flushed when it dies.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::mounting::{end, errno, has_fuse, mount, with_point};
+use crate::support::program::{printed, tandem, told};
+use crate::support::synced::{Cleared, EMULATED};
+use crate::support::{PATIENCE, PoolFixture};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -13,16 +13,12 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::mounting::{end, errno, has_fuse, mount, with_point};
-use support::program::{printed, tandem, told};
-use support::synced::{Cleared, EMULATED};
-use support::{PATIENCE, Pool};
 
 const EROFS: i32 = 30;
 const EBUSY: i32 = 16;
 const ENOSPC: i32 = 28;
 
-fn prepared() -> Option<(Pool, PathBuf, Cleared)> {
+fn prepared() -> Option<(PoolFixture, PathBuf, Cleared)> {
     has_fuse("snapshots of files").then(|| with_point(EMULATED))
 }
 
@@ -45,7 +41,7 @@ fn look(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-fn snapshot(pool: &Pool, more: &[&str]) -> Output {
+fn snapshot(pool: &PoolFixture, more: &[&str]) -> Output {
     tandem(&[&["snapshot", pool.config()], more].concat())
 }
 
@@ -122,7 +118,7 @@ fn a_snapshot_keeps_all_files_and_outlives_a_crash() {
     fs::remove_dir(point.join(".snapshots")).unwrap();
     assert_eq!(errno(fs::metadata(point.join(".snapshots"))), Some(2));
     end(mounted, &pool);
-    let checked = printed(&tandem(&["check", pool.config()]));
+    let checked = printed(&pool.run("check", &[]));
     assert!(checked.contains("files: ") && !checked.contains("snapshots"), "{checked}");
 }
 

@@ -3,33 +3,18 @@
 //! Source: issue of tiers and caches ("policies as extended attributes on directories"). What a tier does
 //! with a file's blocks is a matter of the simulator (`sim/tests/file_tiers.rs`).
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::fixture::PoolText;
+use crate::support::mounting::{end, has_fuse, mount, with_point};
+use crate::support::program::told;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use std::fs;
 use std::path::Path;
-use support::Pool;
-use support::mounting::{end, has_fuse, mount, with_point};
-use support::program::{tandem, told};
 
-const FILES: &str = r#"[pool]
-name = "p"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "64MiB"
-[[device]]
-role = "hdd"
-path = "hdd.img"
-size = "192MiB"
-[[volume]]
-name = "files"
-files = true
-mount = "mnt"
-"#;
+fn files() -> String {
+    PoolText::named("p").ssd("64MiB").hdd("192MiB").files("files").mounted().text()
+}
 
 const TIER: &str = "user.tandem.tier";
 
@@ -48,7 +33,7 @@ fn what_is_made_in_a_directory_has_its_tier() {
     if !has_fuse("tiers of files") {
         return;
     }
-    let text = format!("{FILES}tier = {{ policy = \"cold-dst\", size = \"8MiB\" }}\n");
+    let text = format!("{}tier = {{ policy = \"cold-dst\", size = \"8MiB\" }}\n", files());
     let (pool, point, _cleared) = with_point(&text);
     let mounted = mount(&pool, &point);
     let (hot, old) = (point.join("hot"), point.join("hot/old"));
@@ -79,7 +64,7 @@ fn what_is_made_in_a_directory_has_its_tier() {
 
     // the volume's tier changes while it is mounted, and with it what its files may have
     let change = |tier| {
-        let changed = tandem(&["tier", pool.config(), "files", tier]);
+        let changed = pool.run("tier", &["files", tier]);
         assert!(changed.status.success(), "{}", told(&changed));
     };
     change("none");
@@ -97,7 +82,7 @@ fn a_volume_says_which_its_files_may_have() {
     }
     let tiers =
         "file_tiers = [\"none\", { policy = \"hot-dst\", size = \"8MiB\", reads = \"2\" }]\n";
-    let (pool, point, _cleared) = with_point(&format!("{FILES}{tiers}"));
+    let (pool, point, _cleared) = with_point(&format!("{}{tiers}", files()));
     let mounted = mount(&pool, &point);
     fs::write(point.join("f"), "x").unwrap();
     set(&point.join("f"), "hot-dst").unwrap();
@@ -109,7 +94,7 @@ fn a_volume_says_which_its_files_may_have() {
 
 #[test]
 fn a_list_that_cannot_be_is_refused_and_said() {
-    let files = |list: &str| format!("{FILES}file_tiers = {list}\n");
+    let files = |list: &str| format!("{}file_tiers = {list}\n", files());
     let blocks = files("[\"hot-dst\"]").replace("files = true\nmount = \"mnt\"", "size = \"1MiB\"");
     let differs = "[{ policy = \"hot-dst\", extent = \"16KiB\" }, { policy = \"cold-dst\", extent = \"32KiB\" }]";
     for (text, why) in [
@@ -119,8 +104,8 @@ fn a_list_that_cannot_be_is_refused_and_said() {
         (files("\"hot-dst\""), "line 15: invalid type: string \"hot-dst\", expected a sequence"),
         (files(differs), "extent is not what it is for the volume with tier hot-dst"),
     ] {
-        let pool = Pool::new(&text);
-        let refused = tandem(&["format", pool.config()]);
+        let pool = PoolFixture::new(&text);
+        let refused = pool.run("format", &[]);
         let said = told(&refused);
         assert!(!refused.status.success() && said.contains(why), "{why}: {said}");
     }

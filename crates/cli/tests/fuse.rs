@@ -1,31 +1,23 @@
 //! Does `tandem serve` show volumes as files, and leave nothing behind?
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::fixture::PoolText;
+use crate::support::program::{TWO, flip, told};
+use crate::support::{PATIENCE, PoolFixture};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-
 use std::time::{Duration, Instant};
-use support::program::{TWO, flip, program, start, status, tandem, told};
-use support::{PATIENCE, Pool, Server};
 
-const POOL: &str = r#"[pool]
-name = "p"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "64MiB"
-[[volume]]
-name = "vol0"
-size = "16MiB"
-[serve]
-fuse = "mnt"
-"#;
+fn shown() -> String {
+    PoolText::named("p")
+        .ssd("64MiB")
+        .volume("vol0", "16MiB")
+        .with("[serve]")
+        .with("fuse = \"mnt\"")
+        .text()
+}
 
 fn write_pool(folder: &Path, point: &str) {
     let text = format!(
@@ -92,14 +84,14 @@ fn a_dead_mount_is_taken_over_and_a_living_one_is_not() {
         println!("skipped: there is no /dev/fuse here, so dead mounts are NOT tested");
         return;
     }
-    let pool = Pool::new(POOL);
+    let pool = PoolFixture::new(&shown());
     let point = pool.at("mnt");
     std::fs::create_dir(&point).unwrap();
-    assert!(tandem(&["format", pool.config()]).status.success());
+    pool.done("format", &[]);
     let open = || File::options().read(true).write(true).open(point.join("vol0")).unwrap();
     let mut left_open = Vec::new();
     for round in 0..4u8 {
-        let server = start(&pool);
+        let server = pool.start();
         let file = open();
         if round > 0 {
             let mut found = [0; 4096];
@@ -111,12 +103,12 @@ fn a_dead_mount_is_taken_over_and_a_living_one_is_not() {
         left_open.push(file);
         server.kill();
     }
-    let alive = start(&pool);
+    let alive = pool.start();
     // another pool is not served over the one that lives
-    let other = POOL.replace("\"mnt\"", &format!("{point:?}"));
-    let other = Pool::new(&other);
-    assert!(tandem(&["format", other.config()]).status.success());
-    let Err(refused) = Server::start(program(), &[other.config()]) else { panic!("it serves") };
+    let other = shown().replace("\"mnt\"", &format!("{point:?}"));
+    let other = PoolFixture::new(&other);
+    assert!(other.run("format", &[]).status.success());
+    let Err(refused) = other.serve(&[]) else { panic!("it serves") };
     let said = told(&refused);
     assert!(refused.status.code() == Some(1) && said.contains("mounted on"), "{said}");
     let mut found = [0; 4096];
@@ -153,39 +145,38 @@ fn damage_and_loss_have_their_errno() {
         println!("skipped: there is no /dev/fuse here, so errors of files are NOT tested");
         return;
     }
-    let pool = Pool::new(&format!("{TWO}fuse = \"mnt\"\n"));
+    let pool = PoolFixture::new(&format!("{TWO}fuse = \"mnt\"\n"));
     std::fs::create_dir(pool.at("mnt")).unwrap();
-    assert!(tandem(&["format", pool.config()]).status.success());
+    pool.done("format", &[]);
     let open = || File::options().read(true).write(true).open(pool.at("mnt/vol0")).unwrap();
-    let server = start(&pool);
+    let server = pool.start();
     let file = open();
     for block in 0..16u8 {
         file.write_all_at(&[block + 1; 4096], u64::from(block) * 4096).unwrap();
     }
     file.sync_all().unwrap();
     let deadline = Instant::now() + PATIENCE;
-    while status(&pool)["metadata_replica"]["journal_units_behind"] != 0 {
-        assert!(Instant::now() < deadline, "{}", status(&pool));
+    while pool.status()["metadata_replica"]["journal_units_behind"] != 0 {
+        assert!(Instant::now() < deadline, "{}", pool.status());
         std::thread::sleep(Duration::from_millis(50));
     }
     drop(file);
-    assert!(server.stop().0.success());
+    server.stops();
     let ssd = pool.at("ssd.img");
     let image = std::fs::read(&ssd).unwrap();
     let at = image.chunks_exact(4096).position(|block| *block == [7; 4096]).unwrap();
     flip(&ssd, at as u64 * 4096 + 99);
     let errno = |done: std::io::Result<()>| done.err().and_then(|error| error.raw_os_error());
     let mut bytes = [0; 4096];
-    let server = start(&pool);
+    let server = pool.start();
     let file = open();
     assert_eq!(errno(file.read_exact_at(&mut bytes, 6 * 4096)), Some(5), "EIO");
     file.read_exact_at(&mut bytes, 7 * 4096).unwrap();
     assert_eq!(bytes, [8; 4096]);
     drop(file);
-    assert!(server.stop().0.success());
+    server.stops();
     std::fs::remove_file(&ssd).unwrap();
-    let degraded = Server::start(program(), &[pool.config(), "--accept-loss"]);
-    let server = degraded.unwrap_or_else(|output| panic!("{}", told(&output)));
+    let server = pool.start_with(&["--accept-loss"]);
     let file = open();
     assert_eq!(errno(file.read_exact_at(&mut bytes, 0)), Some(5), "only the SSD had it");
     file.read_exact_at(&mut bytes, 1 << 20).unwrap();
@@ -194,5 +185,5 @@ fn damage_and_loss_have_their_errno() {
     assert_eq!(errno(file.write_all_at(&[1; 7], 1 << 20)), Some(30), "EROFS");
     file.sync_all().unwrap();
     drop(file);
-    assert!(server.stop().0.success());
+    server.stops();
 }

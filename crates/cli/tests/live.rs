@@ -1,12 +1,10 @@
 //! Do the oracles of the live arm see what they must, and does a short run of it hold?
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
 #[path = "support/live/mod.rs"]
-mod live;
+mod arm;
 
-use live::lives::{self, Outcome, Plan};
-use live::pools::{Behind, Kind};
+use arm::lives::{self, Outcome, Plan};
+use arm::pools::{Behind, Kind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -46,7 +44,7 @@ fn drives_that_ignore_flushes_are_found_out() {
             break;
         }
     }
-    println!("{}", live::table::table(&all, began.elapsed()));
+    println!("{}", arm::table::table(&all, began.elapsed()));
     let report = all.reports.first().expect("something is lost");
     // most often the pool is not opened any more: it sees itself that its metadata lags
     let is_told = report.contains("cannot be served") || report.contains("possible are");

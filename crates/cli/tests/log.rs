@@ -1,7 +1,5 @@
 //! Does `TANDEM_LOG` choose what the log says, and is a word it does not know pointed out?
 
-#![allow(clippy::unwrap_used)]
-
 use std::process::Command;
 
 /// What `serve` says on stderr about a configuration that is not there.

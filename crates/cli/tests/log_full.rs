@@ -2,17 +2,13 @@
 //!
 //! Stderr is a full disk (`/dev/full`), or a pipe that nobody reads; stdout too.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::program::{TWO, program};
+use crate::support::sigkill::over_nbd;
+use crate::support::{PATIENCE, PoolFixture};
 use rustix::process::{Pid, Signal};
 use std::fs::File;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use support::program::{TWO, formatted, program, tandem};
-use support::sigkill::over_nbd;
-use support::{PATIENCE, Pool};
 
 fn full() -> Stdio {
     File::options().write(true).open("/dev/full").unwrap().into()
@@ -26,7 +22,7 @@ fn broken() -> Stdio {
 }
 
 /// Serves until a client was served, stops it as asked, and says how it ended.
-fn served(pool: &Pool, out: Stdio, err: Stdio) -> ExitStatus {
+fn served(pool: &PoolFixture, out: Stdio, err: Stdio) -> ExitStatus {
     let mut serve = Command::new(program());
     let serve = serve.args(["serve", pool.config()]).env("TANDEM_LOG", "debug");
     let mut child = serve.stdin(Stdio::null()).stdout(out).stderr(err).spawn().unwrap();
@@ -54,20 +50,20 @@ fn served(pool: &Pool, out: Stdio, err: Stdio) -> ExitStatus {
 
 #[test]
 fn a_log_that_cannot_be_written_ends_nothing() {
-    let pool = formatted(TWO);
+    let pool = PoolFixture::formatted(TWO);
     let mut ends = Vec::new();
     for (out, err) in [(Stdio::null(), full()), (full(), full()), (broken(), broken())] {
         ends.push(served(&pool, out, err));
     }
     println!("measured: clean stops with stderr full, both full, both broken: {ends:?}");
     assert!(ends.iter().all(ExitStatus::success), "{ends:?}");
-    assert!(tandem(&["check", pool.config()]).status.success());
+    assert!(pool.run("check", &[]).status.success());
 }
 
 /// An error that cannot be told is still an error, and no panic.
 #[test]
 fn other_verbs_end_with_their_own_exit_code() {
-    let pool = formatted(TWO);
+    let pool = PoolFixture::formatted(TWO);
     for (arguments, err, code) in [
         (&["status", pool.config()][..], full(), 1),
         (&["status", pool.config()], broken(), 1),

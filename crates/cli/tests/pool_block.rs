@@ -3,16 +3,12 @@
 //! Source: acceptance of the spine, bad input. Loop devices stand for drives; where they cannot be
 //! made (no root, no loop module), these tests say so and skip.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::fixture::is_refusal;
+use crate::support::program::{json, printed, told};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::program::{json, printed, program, start, status, tandem, told};
-use support::sigkill::over_nbd;
-use support::{Pool, Server};
 
 /// A loop device over a file of its own; detached at the end.
 struct Loop {
@@ -72,8 +68,8 @@ fn skip(why: &str) -> Option<Loop> {
 }
 
 /// A pool over an SSD and a hard drive.
-fn pool_over(ssd: &str, hdd: &str) -> Pool {
-    Pool::new(&format!(
+fn pool_over(ssd: &str, hdd: &str) -> PoolFixture {
+    PoolFixture::new(&format!(
         "[pool]\nname = \"bare\"\n[[device]]\nrole = \"ssd\"\npath = {ssd:?}\n[[device]]\n\
          role = \"hdd\"\npath = {hdd:?}\n[[volume]]\nname = \"vol0\"\nsize = \"32MiB\"\n[serve]\n\
          nbd = [\"unix:tandem.sock\"]\n"
@@ -90,41 +86,37 @@ fn needs_loop_a_pool_over_block_devices() {
     let Some(ssd) = Loop::over(&folder.path().join("a"), 64 << 20) else { return };
     let Some(hdd) = Loop::over(&folder.path().join("b"), 128 << 20) else { return };
     let pool = pool_over(&ssd.path, &hdd.path);
-    let made = tandem(&["format", pool.config(), "--json", "--yes"]);
+    let made = pool.run("format", &["--json", "--yes"]);
     assert!(made.status.success(), "{}", told(&made));
     assert_eq!(json(&made)["devices"][1]["bytes"], 128 << 20);
     for round in 0..6 {
-        let server = start(&pool);
-        let mut target = over_nbd(pool.folder.path()).unwrap();
+        let server = pool.start();
+        let mut target = pool.nbd();
         for known in 0..round {
             assert!(target.read(known * 65536, 65536).unwrap() == content(known), "round {known}");
         }
         target.write(round * 65536, &content(round), false).unwrap();
         target.flush().unwrap();
         if round == 0 {
-            assert!(status(&pool)["commits"].as_u64().unwrap() > 0);
-            let Err(second) = Server::start(program(), &[pool.config()]) else { panic!("twice") };
+            assert!(pool.status()["commits"].as_u64().unwrap() > 0);
+            let Err(second) = pool.serve(&[]) else { panic!("twice") };
             let (text, process) = (told(&second), format!("by process {}", server.id()));
             assert!(text.contains(&ssd.path) && text.contains(&process), "{text}");
         }
         // every other life ends with SIGKILL
         if round % 2 == 0 { server.kill() } else { assert!(server.stop().0.success()) }
     }
-    let check = tandem(&["check", pool.config(), "--json"]);
+    let check = pool.run("check", &["--json"]);
     assert!(check.status.success(), "{}", told(&check));
     assert_eq!(json(&check)["volumes"][0]["data_bytes"], 6 * 65536);
-    let again = tandem(&["format", pool.config()]);
+    let again = pool.run("format", &[]);
     assert!(told(&again).contains("a Tandem pool"), "{}", told(&again));
 }
 
 /// Refused, and for this reason.
 fn refused(run: impl FnOnce() -> Output, words: &[&str]) {
     let output = run();
-    let text = told(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    for word in words {
-        assert!(text.contains(word), "{word:?} is missing: {text}");
-    }
+    is_refusal(&output, 1, words);
 }
 
 #[test]
@@ -139,14 +131,14 @@ fn needs_loop_a_mounted_device_is_refused() {
     }
     std::fs::write(point.join("file"), "precious").unwrap();
     let words = [ssd.path.as_str(), "mounted on", point.to_str().unwrap()];
-    refused(|| tandem(&["format", pool.config(), "--force", "--yes"]), &words);
-    refused(|| tandem(&["check", pool.config()]), &words);
-    let serve = || Server::start(program(), &[pool.config()]).err().expect("it does not serve");
+    refused(|| pool.run("format", &["--force", "--yes"]), &words);
+    refused(|| pool.run("check", &[]), &words);
+    let serve = || pool.serve(&[]).err().expect("it does not serve");
     refused(serve, &words);
     assert_eq!(std::fs::read_to_string(point.join("file")).unwrap(), "precious");
     // unmounted it still holds something known
     ssd.unmount();
-    refused(|| tandem(&["format", pool.config()]), &["ext4", "--force"]);
-    let forced = tandem(&["format", pool.config(), "--force", "--yes"]);
+    refused(|| pool.run("format", &[]), &["ext4", "--force"]);
+    let forced = pool.run("format", &["--force", "--yes"]);
     assert!(forced.status.success(), "{}", told(&forced));
 }

@@ -2,38 +2,19 @@
 //!
 //! Source: design decision 7. A byte is flipped in each copy in turn, of data and of metadata.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::fixture::PoolText;
+use crate::support::program::{TWO, filled, flip, json, layout, printed, told, works};
+use crate::support::{PATIENCE, PoolFixture};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use support::program::{
-    TWO, filled, flip, formatted, json, layout, printed, start, status, tandem, told, works,
-};
-use support::sigkill::over_nbd;
-use support::{PATIENCE, Pool};
 use tandem_engine::format::page::PAGE_BYTES;
 use tandem_engine::format::shard::SHARD_BYTES;
 
 /// Two SSDs: each holds all of the metadata.
-const MIRRORED: &str = r#"[pool]
-name = "mirrored"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "64MiB"
-[[device]]
-role = "ssd"
-path = "ssd2.img"
-size = "64MiB"
-[[volume]]
-name = "vol0"
-size = "32MiB"
-[serve]
-nbd = ["unix:tandem.sock"]
-"#;
+fn mirrored() -> String {
+    PoolText::named("mirrored").ssd("64MiB").ssd("64MiB").volume("vol0", "32MiB").nbd().text()
+}
 
 const BLOCKS: u64 = 31 * 256;
 
@@ -43,21 +24,21 @@ fn content(block: u64) -> Vec<u8> {
 }
 
 /// What `check` says: fails, and its document.
-fn found(pool: &Pool) -> Value {
-    let check = tandem(&["check", pool.config(), "--json"]);
+fn found(pool: &PoolFixture) -> Value {
+    let check = pool.run("check", &["--json"]);
     assert_eq!(check.status.code(), Some(1), "{}", told(&check));
     let report = json(&check);
     assert_eq!(report["ok"], false);
     report
 }
 
-fn is_whole(pool: &Pool) {
-    let check = tandem(&["check", pool.config(), "--json"]);
+fn is_whole(pool: &PoolFixture) {
+    let check = pool.run("check", &["--json"]);
     assert!(check.status.success(), "{}", printed(&check));
 }
 
 /// Where each block lies on a drive.
-fn places(pool: &Pool, name: &str) -> BTreeMap<u64, u64> {
+fn places(pool: &PoolFixture, name: &str) -> BTreeMap<u64, u64> {
     let image = std::fs::read(pool.at(name)).unwrap();
     let found = image.chunks_exact(4096).enumerate().filter_map(|(at, bytes)| {
         let block = u64::from_le_bytes(bytes[..8].try_into().unwrap()).checked_sub(1)?;
@@ -67,20 +48,20 @@ fn places(pool: &Pool, name: &str) -> BTreeMap<u64, u64> {
 }
 
 /// Full enough that a part of it is written home and stays on the SSD too.
-fn written_home() -> Pool {
-    let pool = formatted(TWO);
-    let server = start(&pool);
-    let mut target = over_nbd(pool.folder.path()).unwrap();
+fn written_home() -> PoolFixture {
+    let pool = PoolFixture::formatted(TWO);
+    let server = pool.start();
+    let mut target = pool.nbd();
     for block in 0..BLOCKS {
         target.write(block * 4096, &content(block), false).unwrap();
     }
     target.flush().unwrap();
     let deadline = Instant::now() + PATIENCE;
-    while status(&pool)["ssd_clean_bytes"].as_u64().unwrap() < 1 << 20 {
-        assert!(Instant::now() < deadline, "{}", status(&pool));
+    while pool.status()["ssd_clean_bytes"].as_u64().unwrap() < 1 << 20 {
+        assert!(Instant::now() < deadline, "{}", pool.status());
         std::thread::sleep(Duration::from_millis(100));
     }
-    assert!(server.stop().0.success());
+    server.stops();
     pool
 }
 
@@ -120,14 +101,14 @@ fn a_rotten_second_copy_is_found_on_the_ssd_and_at_home() {
     assert!(bad.len() == 2 && bad.iter().all(|bad| bad["has_sound_copy"] == false), "{report}");
     flip(&pool.at("ssd.img"), ssd[&block]);
     // what the user is told to do helps: read and write back
-    let text = printed(&tandem(&["check", pool.config()]));
+    let text = printed(&pool.run("check", &[]));
     assert!(text.contains("home on") && text.contains("write them back"), "{text}");
-    let server = start(&pool);
-    let mut target = over_nbd(pool.folder.path()).unwrap();
+    let server = pool.start();
+    let mut target = pool.nbd();
     let bytes = target.read(block * 4096, 4096).unwrap();
     assert!(bytes == content(block));
     target.write(block * 4096, &bytes, true).unwrap();
-    assert!(server.stop().0.success());
+    server.stops();
     is_whole(&pool);
 }
 
@@ -135,7 +116,7 @@ fn a_rotten_second_copy_is_found_on_the_ssd_and_at_home() {
 #[test]
 fn rotten_metadata_is_found_on_each_of_two_ssds() {
     for cleanly in [true, false] {
-        let pool = filled(MIRRORED, cleanly);
+        let pool = filled(&mirrored(), cleanly);
         is_whole(&pool);
         for name in ["ssd.img", "ssd2.img"] {
             let layout = layout(&pool.at(name));
@@ -190,7 +171,7 @@ fn rotten_metadata_is_found_on_the_metadata_replica() {
     flip_all();
     is_whole(&pool);
     for name in ["ssd.img", "hdd.img"] {
-        let layout = support::program::layout(&pool.at(name));
+        let layout = crate::support::program::layout(&pool.at(name));
         let pages = || (0..2).map(|copy| layout.checksum_offset + copy * PAGE_BYTES);
         let image = std::fs::read(pool.at(name)).unwrap();
         let is_written =

@@ -1,17 +1,13 @@
 //! What if the file behind a drive is cut while it is served? It is told of at once, by name, no FLUSH
 //! succeeds any more, and the pool is not called closed cleanly.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::program::{TWO, program};
+use crate::support::sigkill::over_nbd;
+use crate::support::{PATIENCE, PoolFixture};
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
-use support::program::{TWO, formatted, program};
-use support::sigkill::over_nbd;
-use support::{PATIENCE, Pool};
 
 /// Bytes of one read and write.
 const STEP: usize = 64 << 10;
@@ -36,7 +32,7 @@ impl Drop for Killed {
 
 /// Fills a volume, cuts the drive's file, reads all of it, flushes, stops. Returns how many reads failed,
 /// whether the flush succeeded, and what was told.
-fn cut(pool: &Pool, drive: &str, bytes: u64) -> (usize, bool, Told) {
+fn cut(pool: &PoolFixture, drive: &str, bytes: u64) -> (usize, bool, Told) {
     let mut serve = Command::new(program());
     let serve = serve.args(["serve", pool.config()]).stdin(Stdio::null()).stdout(Stdio::null());
     let mut killed = Killed(serve.stderr(Stdio::piped()).spawn().unwrap());
@@ -47,7 +43,7 @@ fn cut(pool: &Pool, drive: &str, bytes: u64) -> (usize, bool, Told) {
         std::io::BufRead::lines(err).map_while(Result::ok).try_for_each(|line| sender.send(line))
     });
     let mut client = None;
-    support::synced::until("it serves", || {
+    crate::support::synced::until("it serves", || {
         client = over_nbd(pool.folder.path()).ok();
         client.is_some()
     });
@@ -72,7 +68,7 @@ fn cut(pool: &Pool, drive: &str, bytes: u64) -> (usize, bool, Told) {
     let process = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
     let mut code = None;
-    support::synced::until("it ends", || {
+    crate::support::synced::until("it ends", || {
         let ended = child.try_wait().unwrap();
         code = ended.and_then(|status| status.code());
         ended.is_some()
@@ -87,7 +83,7 @@ fn a_file_that_is_cut_is_told_of_at_once() {
     // an SSD that keeps all that was written, on a file and behind a model
     let emulated = "size = \"64MiB\"\nemulate = \"960evo\"";
     for text in [TWO.to_owned(), TWO.replacen("size = \"64MiB\"", emulated, 1)] {
-        let pool = formatted(&text);
+        let pool = PoolFixture::formatted(&text);
         let (failed, flushed, told) = cut(&pool, "ssd.img", 12 << 20);
         let named: Vec<&String> =
             told.before_stop.iter().filter(|line| line.contains("ssd.img: ")).collect();

@@ -3,45 +3,26 @@
 //! Source: acceptance of the spine, bad input. Whatever is wrong is an error that names the drive and says
 //! what to do, and nothing is written.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::fixture::{PoolText, is_refusal};
+use crate::support::program::{TWO, filled, flip, images, layout, told, works};
 use std::fs::File;
 use std::path::PathBuf;
-use support::program::{
-    TWO, filled, flip, formatted, images, layout, program, start, tandem, told, works,
-};
-use support::sigkill::over_nbd;
-use support::{Pool, Server};
 
 const SSD: u64 = 64 << 20;
 
 /// An SSD alone: what is damaged there has no metadata replica.
-const ONE: &str = r#"[pool]
-name = "one"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "64MiB"
-[[volume]]
-name = "vol0"
-size = "16MiB"
-[serve]
-nbd = ["unix:tandem.sock"]
-"#;
+fn one() -> String {
+    PoolText::named("one").ssd("64MiB").volume("vol0", "16MiB").nbd().text()
+}
 
 /// Neither served nor found whole, for this reason, and nothing is written.
-fn refused(pool: &Pool, words: &[&str]) {
+fn refused(pool: &PoolFixture, words: &[&str]) {
     let before = images(pool);
-    let Err(served) = Server::start(program(), &[pool.config()]) else { panic!("it serves") };
-    let checked = tandem(&["check", pool.config()]);
+    let Err(served) = pool.serve(&[]) else { panic!("it serves") };
+    let checked = pool.run("check", &[]);
     for output in [served, checked] {
-        let text = told(&output);
-        assert_eq!(output.status.code(), Some(1), "{text}");
-        for word in words {
-            assert!(text.contains(word), "{word:?} is missing: {text}");
-        }
+        is_refusal(&output, 1, words);
     }
     assert!(images(pool) == before, "something was written");
 }
@@ -113,14 +94,14 @@ fn superblocks_have_a_second_copy() {
         if first && last {
             refused(&pool, &["ssd.img", "both copies of its superblock are damaged"]);
         } else {
-            let check = tandem(&["check", pool.config()]);
+            let check = pool.run("check", &[]);
             let text = String::from_utf8_lossy(&check.stdout).into_owned();
             assert!(
                 check.status.success() && text.contains("one of its two superblocks"),
                 "{text}"
             );
             works(&pool);
-            let check = tandem(&["check", pool.config()]);
+            let check = pool.run("check", &[]);
             let text = String::from_utf8_lossy(&check.stdout).into_owned();
             assert!(!text.contains("one of its two superblocks"), "mended: {text}");
         }
@@ -129,7 +110,7 @@ fn superblocks_have_a_second_copy() {
 
 #[test]
 fn a_damaged_journal_is_never_passed_over() {
-    let pool = filled(ONE, false);
+    let pool = filled(&one(), false);
     let ssd = pool.at("ssd.img");
     let layout = layout(&ssd);
     // the third unit of many: later ones prove that it was durable
@@ -141,7 +122,7 @@ fn a_damaged_journal_is_never_passed_over() {
 
 #[test]
 fn a_damaged_checkpoint_is_never_passed_over() {
-    let pool = filled(ONE, true);
+    let pool = filled(&one(), true);
     let ssd = pool.at("ssd.img");
     let layout = layout(&ssd);
     let flip_all = |offset: u64, length: u64| {
@@ -161,13 +142,13 @@ fn a_damaged_checkpoint_is_never_passed_over() {
 /// served.
 #[test]
 fn rotten_data_is_found_and_the_rest_is_served() {
-    let pool = filled(ONE, true);
+    let pool = filled(&one(), true);
     let ssd = pool.at("ssd.img");
     let image = std::fs::read(&ssd).unwrap();
     let needle = [7u8; 4096]; // what round 6 wrote
     let at = image.chunks_exact(4096).position(|block| *block == needle).unwrap() as u64 * 4096;
     flip(&ssd, at + 77);
-    let check = tandem(&["check", pool.config(), "--json"]);
+    let check = pool.run("check", &["--json"]);
     assert_eq!(check.status.code(), Some(1), "{}", told(&check));
     let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
     assert_eq!(report["ok"], false);
@@ -176,25 +157,25 @@ fn rotten_data_is_found_and_the_rest_is_served() {
     assert_eq!(report["bad"].as_array().unwrap().len(), 1);
     let bad = report["bad"][0]["offset_bytes"].as_u64().unwrap();
     assert!((6 * 65536..6 * 65536 + 16384).contains(&bad), "{report}");
-    let text = tandem(&["check", pool.config()]);
+    let text = pool.run("check", &[]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.contains(&format!("4096 bytes at {bad}")), "{text}");
-    let server = start(&pool);
-    let mut target = over_nbd(pool.folder.path()).unwrap();
+    let server = pool.start();
+    let mut target = pool.nbd();
     assert!(target.read(bad, 4096).unwrap_err().contains('5'), "EIO");
     assert!(target.read(5 * 65536, 16384).is_ok());
     target.write(bad, &[9; 4096], true).unwrap();
-    assert!(server.stop().0.success());
-    assert!(tandem(&["check", pool.config()]).status.success(), "written anew");
+    server.stops();
+    assert!(pool.run("check", &[]).status.success(), "written anew");
 }
 
 /// The only SSD is gone. What also lies on the hard drive is served, read-only, by the map that the
 /// hard drive keeps; the rest is an error, never something else.
 #[test]
 fn what_is_left_without_the_ssd_is_served() {
-    let pool = formatted(TWO);
-    let server = start(&pool);
-    let mut target = over_nbd(pool.folder.path()).unwrap();
+    let pool = PoolFixture::formatted(TWO);
+    let server = pool.start();
+    let mut target = pool.nbd();
     let blocks = 31 * 256;
     let content = |block: u64| [block as u8 ^ (block >> 8) as u8 | 1; 4096];
     for block in 0..blocks {
@@ -202,7 +183,7 @@ fn what_is_left_without_the_ssd_is_served() {
     }
     target.flush().unwrap();
     // after a quiet second, what is more than the low mark is written home
-    let deadline = std::time::Instant::now() + support::PATIENCE;
+    let deadline = std::time::Instant::now() + crate::support::PATIENCE;
     let status = || tandem_live::control::ask(&pool.at("pool.control"), "status").unwrap();
     let is_high = |status: &serde_json::Value| {
         let of = |name: &str| status[name].as_u64().unwrap();
@@ -221,13 +202,13 @@ fn what_is_left_without_the_ssd_is_served() {
     }
     target.flush().unwrap();
     wait_while(&|status| status["metadata_replica"]["journal_units_behind"] != 0);
-    assert!(server.stop().0.success());
-    let check = tandem(&["check", pool.config(), "--json"]);
+    server.stops();
+    let check = pool.run("check", &["--json"]);
     let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
     let only_ssd = report["drives"][0]["only_here_bytes"].as_u64().unwrap();
     assert!(only_ssd >= 100 * 4096 && only_ssd < blocks * 4096, "{report}");
     assert_eq!(report["drives"][1]["only_here_bytes"], 0, "the SSD has a copy: {report}");
-    let degraded = || Server::start(program(), &[pool.config(), "--accept-loss"]);
+    let degraded = || pool.serve(&["--accept-loss"]);
     let Err(whole) = degraded() else { panic!("nothing is gone") };
     assert!(told(&whole).contains("without --accept-loss"), "{}", told(&whole));
     let gone = pool.at("gone.img");
@@ -235,7 +216,7 @@ fn what_is_left_without_the_ssd_is_served() {
     refused(&pool, &["ssd.img", "missing", "--accept-loss"]);
     let before = images(&pool);
     let server = degraded().unwrap_or_else(|output| panic!("{}", told(&output)));
-    let mut target = over_nbd(pool.folder.path()).unwrap();
+    let mut target = pool.nbd();
     let mut lost = 0;
     for block in 0..blocks {
         match target.read(block * 4096, 4096) {
@@ -261,7 +242,7 @@ fn what_is_left_without_the_ssd_is_served() {
 fn a_check_writes_nothing() {
     let pool = filled(TWO, false);
     let before = images(&pool);
-    let check = tandem(&["check", pool.config(), "--json"]);
+    let check = pool.run("check", &["--json"]);
     assert!(check.status.success(), "{}", told(&check));
     let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
     assert_eq!((&report["ok"], &report["clean"]), (&true.into(), &false.into()));
@@ -274,7 +255,7 @@ fn a_check_writes_nothing() {
 /// at a time, and every length of file.
 #[test]
 fn no_damage_is_a_panic() {
-    let pool = filled(ONE, false);
+    let pool = filled(&one(), false);
     let ssd = pool.at("ssd.img");
     let metadata = layout(&ssd).slot_offset;
     let sound = std::fs::read(&ssd).unwrap();
@@ -287,7 +268,7 @@ fn no_damage_is_a_panic() {
         if step % 8 == 7 {
             File::options().write(true).open(&copy).unwrap().set_len(step * 1_234_567).unwrap();
         }
-        let check = tandem(&["check", pool.config()]);
+        let check = pool.run("check", &[]);
         let code = check.status.code();
         assert!(matches!(code, Some(0 | 1)), "step {step}: {check:?}");
         assert!(!told(&check).contains("panicked"), "step {step}: {}", told(&check));

@@ -3,14 +3,10 @@
 //! Requirement of pool life. The real program over emulated drives, which lose what was not flushed when it
 //! dies.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::program::{json, printed, tandem, told};
+use crate::support::user::User;
 use std::time::{Duration, Instant};
-use support::program::{formatted, json, printed, start, status, tandem, told};
-use support::sigkill::{Target, over_nbd};
-use support::{Pool, Server};
 
 const EMULATED: &str = r#"# a pool of mine
 [pool]
@@ -40,78 +36,14 @@ nbd = ["unix:tandem.sock"]
 "#;
 
 const PIECE: usize = 64 << 10;
-const PIECES: u64 = 64;
+const PIECES: usize = 64;
 /// What lies still while the user works behind it.
-const STILL: u64 = 2_048;
+const STILL: usize = 2_048;
 /// Longest wait for a drain of emulated drives on a machine that has other things to do.
 const LONG: Duration = Duration::from_secs(300);
 
-/// A user who writes in rounds and reads what the round before wrote.
-struct User {
-    target: Box<dyn Target>,
-    round: u8,
-}
-
-fn bytes_of(piece: u64, round: u8) -> Vec<u8> {
-    vec![piece as u8 ^ round.wrapping_mul(37); PIECE]
-}
-
-impl User {
-    fn of(pool: &Pool, round: u8) -> User {
-        User { target: over_nbd(pool.folder.path()).unwrap(), round }
-    }
-
-    fn writes(&mut self, pieces: std::ops::Range<u64>) {
-        for piece in pieces {
-            let bytes = bytes_of(piece, self.round);
-            self.target.write(piece * PIECE as u64, &bytes, false).unwrap();
-        }
-        self.target.flush().unwrap();
-    }
-
-    fn finds(&mut self, pieces: std::ops::Range<u64>, round: u8) {
-        for piece in pieces {
-            let found = self.target.read(piece * PIECE as u64, PIECE).unwrap();
-            assert!(found == bytes_of(piece, round), "piece {piece} of round {round}");
-        }
-    }
-
-    fn works(&mut self) {
-        self.finds(0..PIECES, self.round);
-        self.round = self.round.wrapping_add(1);
-        self.writes(0..PIECES);
-    }
-
-    fn finds_all(&mut self) {
-        self.finds(0..PIECES, self.round);
-        self.finds(PIECES..STILL, 0);
-    }
-
-    /// Works until the drain is so far.
-    fn works_until(&mut self, pool: &Pool, what: &str, so: impl Fn(&serde_json::Value) -> bool) {
-        let deadline = Instant::now() + LONG;
-        loop {
-            let draining = status(pool)["draining"].clone();
-            if so(&draining) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "never {what}: {draining}");
-            self.works();
-        }
-    }
-}
-
 fn number(of: &serde_json::Value, name: &str) -> u64 {
     of[name].as_u64().unwrap()
-}
-
-fn stops(server: Server) {
-    let (ended, said) = server.stop();
-    assert!(ended.success(), "{said}");
-}
-
-fn at(pool: &Pool, name: &str) -> String {
-    pool.at(name).to_str().unwrap().to_owned()
 }
 
 /// A second hard drive, and a volume whose data goes to hard drives.
@@ -124,22 +56,23 @@ fn with_two_hard_drives() -> String {
 }
 
 fn drained(config: &str, leaves: &str) {
-    let pool = formatted(config);
-    let drive = at(&pool, leaves);
-    let server = start(&pool);
-    let mut user = User::of(&pool, 0);
-    user.writes(0..STILL);
+    let pool = PoolFixture::formatted(config);
+    let drive = pool.path(leaves);
+    let server = pool.start();
+    let user = User::new(&pool, "vol0", (PIECE, STILL));
+    let mut user = user.busy(0..PIECES, PIECES);
+    user.writes_all();
     user.works();
     if leaves == "two.img" {
         // who comes alone writes to the first: what lies there goes to the second
-        let filled = tandem(&["drain", pool.config(), &at(&pool, "one.img")]);
+        let filled = pool.run("drain", &[&pool.path("one.img")]);
         assert!(filled.status.success(), "{}", told(&filled));
-        assert!(tandem(&["drain", pool.config(), "--cancel"]).status.success());
+        assert!(pool.run("drain", &["--cancel"]).status.success());
     }
-    let early = tandem(&["remove", pool.config(), &drive]);
+    let early = pool.run("remove", &[&drive]);
     assert_eq!(early.status.code(), Some(1));
     assert!(told(&early).contains("bytes: drain it first"), "{}", told(&early));
-    let dry = || tandem(&["drain", pool.config(), &drive, "--dry-run", "--json"]);
+    let dry = || pool.run("drain", &[&drive, "--dry-run", "--json"]);
     let (deadline, mut asked) = (Instant::now() + LONG, dry());
     while leaves == "hdd.img" && number(&json(&asked), "bytes") <= 32 << 20 {
         assert!(Instant::now() < deadline, "it does not go home: {}", printed(&asked));
@@ -148,27 +81,27 @@ fn drained(config: &str, leaves: &str) {
         asked = dry();
     }
     assert!(number(&json(&asked), "bytes") > 32 << 20, "{}", printed(&asked));
-    let draining = status(&pool)["draining"].clone();
+    let draining = pool.status()["draining"].clone();
     assert!(draining.is_null() || draining["ended"] == "cancelled", "it only said so: {draining}");
 
-    let begun = tandem(&["drain", pool.config(), &drive, "--detach"]);
+    let begun = pool.run("drain", &[&drive, "--detach"]);
     assert!(begun.status.success(), "{}", told(&begun));
-    user.works_until(&pool, "half way", |how| number(how, "moved_bytes") > 4 << 20);
-    let shown = printed(&tandem(&["status", pool.config()]));
+    user.works_until(&pool, "half way", |told| number(&told["draining"], "moved_bytes") > 4 << 20);
+    let shown = printed(&pool.run("status", &[]));
     assert!(shown.contains("Draining ") || shown.contains("is drained"), "{shown}");
     server.kill();
 
     // what was begun goes on
-    let server = start(&pool);
-    let mut user = User::of(&pool, user.round);
-    user.works_until(&pool, "at its end", |how| how["drained"] == true);
-    let waited = tandem(&["drain", pool.config(), &drive]);
+    let server = pool.start();
+    let mut user = user.back(&pool, "vol0");
+    user.works_until(&pool, "at its end", |told| told["draining"]["drained"] == true);
+    let waited = pool.run("drain", &[&drive]);
     assert!(told(&waited).contains("is being drained"), "{}", told(&waited));
     user.works();
-    assert_eq!(number(&status(&pool)["draining"], "left_bytes"), 0);
-    let told_before = tandem(&["remove", pool.config(), &drive, "--dry-run"]);
+    assert_eq!(number(&pool.status()["draining"], "left_bytes"), 0);
+    let told_before = pool.run("remove", &[&drive, "--dry-run"]);
     assert!(printed(&told_before).contains("At risk: nothing"), "{}", printed(&told_before));
-    let removed = tandem(&["remove", pool.config(), &drive]);
+    let removed = pool.run("remove", &[&drive]);
     assert!(removed.status.success(), "{}", told(&removed));
     user.finds_all();
     let text = std::fs::read_to_string(&pool.config).unwrap();
@@ -179,19 +112,18 @@ fn drained(config: &str, leaves: &str) {
         "two.img" => ("one.img", "SSD"),
         _ => ("hdd2.img", "hard drive"),
     };
-    let last = tandem(&["drain", pool.config(), &at(&pool, other)]);
+    let last = pool.run("drain", &[&pool.path(other)]);
     assert!(told(&last).contains(&format!("last {role} in service")), "{}", told(&last));
     server.kill();
 
     // nobody asks for it any more
     std::fs::remove_file(&drive).unwrap();
-    let server = start(&pool);
-    let mut user = User::of(&pool, user.round);
+    let server = pool.start();
+    let mut user = user.back(&pool, "vol0");
     user.finds_all();
     user.works();
-    stops(server);
-    let checked = tandem(&["check", pool.config()]);
-    assert!(checked.status.success(), "{}{}", printed(&checked), told(&checked));
+    server.stops();
+    pool.done("check", &[]);
 }
 
 #[test]
@@ -211,49 +143,50 @@ fn a_hard_drive_is_drained_under_load_killed_half_way_and_removed() {
 
 #[test]
 fn one_changes_ones_mind_and_the_configuration_may_be_behind() {
-    let pool = formatted(&EMULATED.replace("emulate = \"960evo\"\n", ""));
-    let drive = at(&pool, "one.img");
-    let server = start(&pool);
-    let mut user = User::of(&pool, 0);
-    user.writes(0..STILL);
-    let nothing = tandem(&["drain", pool.config(), "--cancel"]);
+    let pool = PoolFixture::formatted(&EMULATED.replace("emulate = \"960evo\"\n", ""));
+    let drive = pool.path("one.img");
+    let server = pool.start();
+    let user = User::new(&pool, "vol0", (PIECE, STILL));
+    let mut user = user.busy(0..PIECES, PIECES);
+    user.writes_all();
+    let nothing = pool.run("drain", &["--cancel"]);
     assert!(told(&nothing).contains("no drive is being drained"), "{}", told(&nothing));
-    let done = tandem(&["drain", pool.config(), &drive, "--json"]);
+    let done = pool.run("drain", &[&drive, "--json"]);
     assert!(done.status.success(), "{}", told(&done));
     assert_eq!(json(&done)["drained"], true);
-    let kept = tandem(&["drain", pool.config(), "--cancel"]);
+    let kept = pool.run("drain", &["--cancel"]);
     assert!(kept.status.success(), "{}", told(&kept));
     user.works();
-    let not = tandem(&["remove", pool.config(), &drive]);
+    let not = pool.run("remove", &[&drive]);
     assert!(told(&not).contains("drain it first"), "{}", told(&not));
-    assert!(tandem(&["drain", pool.config(), &drive]).status.success());
+    assert!(pool.run("drain", &[&drive]).status.success());
     let before = std::fs::read_to_string(&pool.config).unwrap();
-    assert!(tandem(&["remove", pool.config(), &drive]).status.success());
-    stops(server);
+    assert!(pool.run("remove", &[&drive]).status.success());
+    server.stops();
 
     // a crash between the superblocks and the configuration
     std::fs::write(&pool.config, &before).unwrap();
-    let server = start(&pool);
-    User::of(&pool, user.round).finds(0..PIECES, user.round);
-    stops(server);
+    let server = pool.start();
+    user.back(&pool, "vol0").finds_all();
+    server.stops();
     let text = std::fs::read_to_string(&pool.config).unwrap();
     assert!(text.contains("gone = true"), "it was noted: {text}");
     // a drive that the pool has is not gone because somebody says so
     let wrong = text.replace("path = \"two.img\"", "gone = true\npath = \"two.img\"");
     std::fs::write(&pool.config, wrong).unwrap();
-    let refused = tandem(&["serve", pool.config()]);
+    let refused = pool.run("serve", &[]);
     assert!(!refused.status.success(), "{}", told(&refused));
     let wrong = before.replace("path = \"two.img\"", "gone = true\npath = \"two.img\"");
     std::fs::write(&pool.config, wrong).unwrap();
-    let refused = tandem(&["serve", pool.config()]);
+    let refused = pool.run("serve", &[]);
     assert!(!refused.status.success(), "{}", told(&refused));
 }
 
 #[test]
 fn what_cannot_leave_is_refused_and_named() {
-    let pool = formatted(EMULATED);
-    let server = start(&pool);
-    let (none, hdd) = (at(&pool, "none.img"), at(&pool, "hdd.img"));
+    let pool = PoolFixture::formatted(EMULATED);
+    let server = pool.start();
+    let (none, hdd) = (pool.path("none.img"), pool.path("hdd.img"));
     for (verb, drive, code, want) in [
         ("drain", &none, 2, "the pool has no drive"),
         ("remove", &none, 2, "the pool has no drive"),
@@ -265,7 +198,7 @@ fn what_cannot_leave_is_refused_and_named() {
         assert!(told(&refused).contains(want), "{verb} {drive}: {}", told(&refused));
     }
     assert_eq!(std::fs::read_to_string(&pool.config).unwrap(), EMULATED, "nothing was noted");
-    stops(server);
-    let nobody = tandem(&["drain", pool.config(), &hdd]);
+    server.stops();
+    let nobody = pool.run("drain", &[&hdd]);
     assert!(told(&nobody).contains("not being served"), "{}", told(&nobody));
 }

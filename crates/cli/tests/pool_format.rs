@@ -2,46 +2,33 @@
 //!
 //! Source: acceptance of the spine, bad input; design, "The command line".
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::fixture::is_refusal;
+use crate::support::program::{TWO, program, tandem, told};
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::process::Command;
-use support::program::{TWO, program, tandem, told};
-use support::{Pool, Server};
 
 /// Fails with this code and says these words.
 fn refused(arguments: &[&str], code: i32, words: &[&str]) {
     let output = tandem(arguments);
-    let text = told(&output);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
-    for word in words {
-        assert!(text.contains(word), "{word:?} is missing: {text}");
-    }
+    is_refusal(&output, code, words);
     assert!(output.stdout.is_empty());
 }
 
-fn done(arguments: &[&str]) -> String {
-    let output = tandem(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", told(&output));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn changed(from: &str, to: &str) -> Pool {
+fn changed(from: &str, to: &str) -> PoolFixture {
     assert!(TWO.contains(from));
-    Pool::new(&TWO.replacen(from, to, 1))
+    PoolFixture::new(&TWO.replacen(from, to, 1))
 }
 
 #[test]
 fn a_new_pool_is_made_and_said() {
-    let pool = Pool::new(TWO);
-    let text = done(&["format", pool.config()]);
+    let pool = PoolFixture::new(TWO);
+    let text = pool.done("format", &[]);
     for want in ["pool two", "ssd.img", "hdd.img", "64.0 MiB", "vol0", "tandem serve"] {
         assert!(text.contains(want), "{want}: {text}");
     }
-    let again = done(&["format", pool.config(), "--force", "--json"]);
+    let again = pool.done("format", &["--force", "--json"]);
     let made: serde_json::Value = serde_json::from_str(&again).unwrap();
     assert_eq!(made["devices"][1]["bytes"], 128 << 20);
     let uuid = made["uuid"].as_str().unwrap();
@@ -98,7 +85,7 @@ fn what_cannot_work_is_refused_and_leaves_nothing() {
 
 #[test]
 fn one_drive_under_two_names() {
-    let pool = Pool::new(TWO);
+    let pool = PoolFixture::new(TWO);
     let file = std::fs::File::create(pool.at("ssd.img")).unwrap();
     file.set_len(64 << 20).unwrap();
     std::fs::hard_link(pool.at("ssd.img"), pool.at("hdd.img")).unwrap();
@@ -113,7 +100,7 @@ fn one_drive_under_two_names() {
 /// A loop device over a file of the same pool.
 #[test]
 fn needs_loop_a_loop_device_over_the_same_file() {
-    let pool = Pool::new(TWO);
+    let pool = PoolFixture::new(TWO);
     let file = std::fs::File::create(pool.at("ssd.img")).unwrap();
     file.set_len(64 << 20).unwrap();
     let made = Command::new("losetup").args(["--find", "--show"]).arg(pool.at("ssd.img")).output();
@@ -125,7 +112,7 @@ fn needs_loop_a_loop_device_over_the_same_file() {
     let device = device.trim();
     let config = TWO.replace("\"hdd.img\"\nsize = \"128MiB\"", &format!("{device:?}"));
     std::fs::write(&pool.config, config).unwrap();
-    let output = tandem(&["format", pool.config()]);
+    let output = pool.run("format", &[]);
     let detached = Command::new("losetup").args(["--detach", device]).status().unwrap();
     assert!(detached.success());
     assert_eq!(output.status.code(), Some(1));
@@ -134,7 +121,7 @@ fn needs_loop_a_loop_device_over_the_same_file() {
 
 #[test]
 fn what_holds_something_known_is_not_formatted() {
-    let pool = Pool::new(TWO);
+    let pool = PoolFixture::new(TWO);
     let ssd = pool.at("ssd.img");
     let file = std::fs::File::create(&ssd).unwrap();
     file.set_len(64 << 20).unwrap();
@@ -143,47 +130,47 @@ fn what_holds_something_known_is_not_formatted() {
     let before = std::fs::read(&ssd).unwrap();
     refused(&["format", pool.config()], 1, &["ssd.img holds XFS", "--force"]);
     refused(&["format", pool.config(), "--yes"], 1, &["ssd.img holds XFS", "--force"]);
-    let risk = done(&["format", pool.config(), "--dry-run"]);
+    let risk = pool.done("format", &["--dry-run"]);
     assert!(risk.contains("XFS") && risk.contains("the file will be made"), "{risk}");
-    let risk = done(&["format", pool.config(), "--dry-run", "--json"]);
+    let risk = pool.done("format", &["--dry-run", "--json"]);
     let risk: serde_json::Value = serde_json::from_str(&risk).unwrap();
     assert_eq!((&risk[0]["holds"][0], &risk[1]["new"]), (&"XFS".into(), &true.into()));
     assert_eq!(std::fs::read(&ssd).unwrap(), before, "nothing was touched");
     assert!(!pool.at("hdd.img").exists());
-    done(&["format", pool.config(), "--force"]);
+    pool.done("format", &["--force"]);
     // a pool of ours is something known too
     refused(&["format", pool.config()], 1, &["ssd.img holds a Tandem pool", "hdd.img holds"]);
 }
 
 #[test]
 fn what_holds_something_unknown_is_asked_for() {
-    let pool = Pool::new(TWO);
+    let pool = PoolFixture::new(TWO);
     let file = std::fs::File::create(pool.at("ssd.img")).unwrap();
     file.set_len(64 << 20).unwrap();
     file.write_all_at(b"a letter to somebody", 1000).unwrap();
     refused(&["format", pool.config()], 2, &["ssd.img is not empty", "--yes"]);
-    assert!(done(&["format", pool.config(), "--dry-run"]).contains("unknown kind"));
-    done(&["format", pool.config(), "--yes"]);
+    assert!(pool.done("format", &["--dry-run"]).contains("unknown kind"));
+    pool.done("format", &["--yes"]);
 }
 
 #[test]
 fn a_file_of_another_size_is_not_cut() {
-    let pool = Pool::new(TWO);
+    let pool = PoolFixture::new(TWO);
     std::fs::write(pool.at("ssd.img"), vec![0; 65 << 20]).unwrap();
     refused(&["format", pool.config()], 1, &["ssd.img", "line 5", "cut it to size with --force"]);
-    done(&["format", pool.config(), "--force"]);
+    pool.done("format", &["--force"]);
     assert_eq!(std::fs::metadata(pool.at("ssd.img")).unwrap().len(), 64 << 20);
     // an empty one is as good as none
-    let pool = Pool::new(TWO);
+    let pool = PoolFixture::new(TWO);
     std::fs::write(pool.at("ssd.img"), b"").unwrap();
-    done(&["format", pool.config()]);
+    pool.done("format", &[]);
 }
 
 #[test]
 fn a_pool_in_use_is_not_formatted() {
-    let pool = Pool::new(TWO);
-    done(&["format", pool.config()]);
-    let server = Server::start(program(), &[pool.config()]).unwrap();
+    let pool = PoolFixture::new(TWO);
+    pool.done("format", &[]);
+    let server = pool.serve(&[]).unwrap();
     let process = server.id().to_string();
     refused(&["format", pool.config(), "--force"], 1, &["in use", &process]);
     refused(&["check", pool.config()], 1, &["in use", &process]);
@@ -191,40 +178,40 @@ fn a_pool_in_use_is_not_formatted() {
     std::fs::write(&pool.config, grown).unwrap();
     refused(&["format", pool.config(), "--force"], 1, &["in use"]);
     assert_eq!(std::fs::metadata(pool.at("ssd.img")).unwrap().len(), 64 << 20);
-    assert!(server.stop().0.success());
+    server.stops();
 }
 
 /// What an older pool left on the same drives is no part of the new one, whatever of it is found.
 #[test]
 fn nothing_of_an_older_pool_survives() {
-    let pool = Pool::new(TWO);
-    done(&["format", pool.config()]);
-    let server = Server::start(program(), &[pool.config()]).unwrap();
-    let mut target = support::sigkill::over_nbd(pool.folder.path()).unwrap();
+    let pool = PoolFixture::new(TWO);
+    pool.done("format", &[]);
+    let server = pool.serve(&[]).unwrap();
+    let mut target = pool.nbd();
     for round in 0..20u64 {
         target.write(round << 20, &[7; 4096], false).unwrap();
         target.flush().unwrap();
     }
     server.kill(); // its journal is full of units that no checkpoint covers
-    done(&["format", pool.config(), "--force"]);
-    let server = Server::start(program(), &[pool.config()]).unwrap();
-    let mut target = support::sigkill::over_nbd(pool.folder.path()).unwrap();
+    pool.done("format", &["--force"]);
+    let server = pool.serve(&[]).unwrap();
+    let mut target = pool.nbd();
     for round in 0..20u64 {
         assert!(target.read(round << 20, 4096).unwrap().iter().all(|byte| *byte == 0));
     }
     target.write(0, &[8; 512], true).unwrap();
     server.kill();
-    let server = Server::start(program(), &[pool.config()]).unwrap();
-    let mut target = support::sigkill::over_nbd(pool.folder.path()).unwrap();
+    let server = pool.serve(&[]).unwrap();
+    let mut target = pool.nbd();
     let bytes = target.read(0, 4096).unwrap();
     assert!(bytes[..512] == [8; 512] && bytes[512..].iter().all(|byte| *byte == 0));
-    assert!(server.stop().0.success());
+    server.stops();
 }
 
 /// The terminal is asked where there is one; here the answer comes from a pipe, which is none.
 #[test]
 fn an_answer_from_a_pipe_does_not_count() {
-    let pool = Pool::new(TWO);
+    let pool = PoolFixture::new(TWO);
     let mut file = std::fs::File::create(pool.at("ssd.img")).unwrap();
     file.write_all(b"something").unwrap();
     file.set_len(64 << 20).unwrap();

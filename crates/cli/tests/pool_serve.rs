@@ -2,60 +2,44 @@
 //!
 //! Source: acceptance of the spine, bad input.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::fixture::{PoolText, is_refusal};
+use crate::support::program::{program, tandem, told};
+use crate::support::sigkill::over_nbd;
+use crate::support::{PoolFixture, Server};
 use rustix::process::Signal;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::program::{formatted, program, start, status, tandem, told};
-use support::sigkill::over_nbd;
-use support::{Pool, Server};
 use tandem_fronts::nbd::Client;
 use tandem_live::listen::Address;
 
-const POOL: &str = r#"[pool]
-name = "small"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "64MiB"
-[[device]]
-role = "hdd"
-path = "hdd.img"
-size = "128MiB"
-[[volume]]
-name = "vol0"
-size = "32MiB"
-[[volume]]
-name = "vol1"
-size = "8MiB"
-[serve]
-nbd = ["unix:tandem.sock", "127.0.0.1:0"]
-"#;
+fn small() -> String {
+    PoolText::named("small")
+        .ssd("64MiB")
+        .hdd("128MiB")
+        .volume("vol0", "32MiB")
+        .volume("vol1", "8MiB")
+        .with("[serve]")
+        .with("nbd = [\"unix:tandem.sock\", \"127.0.0.1:0\"]")
+        .text()
+}
 
 /// Refuses to serve and says why.
-fn refused(pool: &Pool, code: i32, words: &[&str]) {
+fn refused(pool: &PoolFixture, code: i32, words: &[&str]) {
     let began = Instant::now();
-    let Err(output) = Server::start(program(), &[pool.config()]) else { panic!("it serves") };
-    let text = told(&output);
-    assert_eq!(output.status.code(), Some(code), "{text}");
-    for word in words {
-        assert!(text.contains(word), "{word:?} is missing: {text}");
-    }
+    let Err(output) = pool.serve(&[]) else { panic!("it serves") };
+    is_refusal(&output, code, words);
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[test]
 fn both_signals_end_it_cleanly_and_data_stays() {
-    let pool = formatted(POOL);
+    let pool = PoolFixture::formatted(&small());
     for (round, signal) in [Signal::TERM, Signal::INT].into_iter().enumerate() {
-        let mut server = start(&pool);
-        let mut target = over_nbd(pool.folder.path()).unwrap();
+        let mut server = pool.start();
+        let mut target = pool.nbd();
         let byte = 10 + round as u8;
         if round > 0 {
             assert_eq!(target.read(8192, 4096).unwrap(), [byte - 1; 4096]);
@@ -66,7 +50,7 @@ fn both_signals_end_it_cleanly_and_data_stays() {
         assert_eq!(status.code(), Some(0), "{said}");
         assert!(said.contains("closed cleanly"), "{said}");
         assert!(!pool.at("tandem.sock").exists() && !pool.at("pool.control").exists());
-        let check = tandem(&["check", pool.config()]);
+        let check = pool.run("check", &[]);
         let text = String::from_utf8_lossy(&check.stdout).into_owned();
         assert!(check.status.success() && text.contains("stopped cleanly"), "{text}");
     }
@@ -74,8 +58,8 @@ fn both_signals_end_it_cleanly_and_data_stays() {
 
 #[test]
 fn both_sockets_and_both_volumes() {
-    let pool = formatted(POOL);
-    let server = start(&pool);
+    let pool = PoolFixture::formatted(&small());
+    let server = pool.start();
     let tcp = server.ready.lines().find_map(|line| {
         let (address, _) = line.trim().strip_prefix("nbd://")?.split_once('/')?;
         Some(address.to_owned())
@@ -85,9 +69,9 @@ fn both_sockets_and_both_volumes() {
     let mut small = Client::connect(&address, "vol1").unwrap();
     assert_eq!(small.size_bytes(), 8 << 20);
     small.write(0, &[1; 512], true).unwrap();
-    let mut large = over_nbd(pool.folder.path()).unwrap();
+    let mut large = pool.nbd();
     assert_eq!(large.read(0, 512).unwrap(), [0; 512], "volumes are apart");
-    assert!(server.stop().0.success());
+    server.stops();
 }
 
 /// Two names of one volume, a stream each, and the volume's own beside them.
@@ -103,8 +87,8 @@ volume = "vol0"
 export = "jobs"
 limit = "10000/s"
 [serve]"#;
-    let pool = formatted(&POOL.replace("[serve]", streams));
-    let server = start(&pool);
+    let pool = PoolFixture::formatted(&small().replace("[serve]", streams));
+    let server = pool.start();
     assert!(server.ready.contains("/gold?socket="), "{}", server.ready);
     let address = Address::Unix(pool.at("tandem.sock"));
     assert_eq!(Client::list(&address).unwrap(), ["vol0", "vol1", "gold", "jobs"]);
@@ -120,7 +104,7 @@ limit = "10000/s"
             assert_eq!(clients[client].read(4096, 4096).unwrap(), [byte; 4096]);
         }
     }
-    let told = status(&pool);
+    let told = pool.status();
     let streams: Vec<(&str, u64)> = told["streams"]
         .as_array()
         .unwrap()
@@ -129,17 +113,17 @@ limit = "10000/s"
         .collect();
     assert_eq!(streams, [("gold", 1), ("batch jobs", 3), ("others", 7)]);
     drop(clients);
-    assert!(server.stop().0.success());
+    server.stops();
 }
 
 #[test]
 fn a_second_server_is_refused_at_once_and_the_first_goes_on() {
-    let pool = formatted(POOL);
-    let server = start(&pool);
+    let pool = PoolFixture::formatted(&small());
+    let server = pool.start();
     let process = server.id().to_string();
     refused(&pool, 1, &["ssd.img", "in use", &process, "tandem status"]);
     // over one drive alone, under another name
-    let text = POOL.replace("tandem.sock", "other.sock").replace("\"ssd.img\"", "\"new.img\"");
+    let text = small().replace("tandem.sock", "other.sock").replace("\"ssd.img\"", "\"new.img\"");
     let other = pool.at("other.toml");
     std::fs::write(&other, text).unwrap();
     std::fs::write(pool.at("new.img"), vec![0; 64 << 20]).unwrap();
@@ -147,27 +131,27 @@ fn a_second_server_is_refused_at_once_and_the_first_goes_on() {
     assert_eq!(output.status.code(), Some(1));
     assert!(told(&output).contains("hdd.img") && told(&output).contains("in use"));
     assert!(!pool.at("other.sock").exists());
-    assert!(over_nbd(pool.folder.path()).unwrap().read(0, 512).is_ok());
-    assert!(server.stop().0.success());
+    assert!(pool.nbd().read(0, 512).is_ok());
+    server.stops();
 }
 
 #[test]
 fn a_killed_server_leaves_nothing_in_the_way() {
-    let pool = formatted(POOL);
-    let server = start(&pool);
-    let mut target = over_nbd(pool.folder.path()).unwrap();
+    let pool = PoolFixture::formatted(&small());
+    let server = pool.start();
+    let mut target = pool.nbd();
     target.write(0, &[5; 8192], false).unwrap();
     target.flush().unwrap();
     server.kill();
     assert!(pool.at("tandem.sock").exists(), "a stale socket");
-    let server = start(&pool);
-    assert_eq!(over_nbd(pool.folder.path()).unwrap().read(0, 8192).unwrap(), [5; 8192]);
-    assert!(server.stop().0.success());
+    let server = pool.start();
+    assert_eq!(pool.nbd().read(0, 8192).unwrap(), [5; 8192]);
+    server.stops();
 }
 
 #[test]
 fn sockets_that_cannot_be_had() {
-    let pool = formatted(POOL);
+    let pool = PoolFixture::formatted(&small());
     let held = UnixListener::bind(pool.at("tandem.sock")).unwrap();
     refused(&pool, 1, &["tandem.sock", "in use"]);
     drop(held);
@@ -178,32 +162,32 @@ fn sockets_that_cannot_be_had() {
     std::fs::remove_file(pool.at("tandem.sock")).unwrap();
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = tcp.local_addr().unwrap().to_string();
-    std::fs::write(&pool.config, POOL.replace("127.0.0.1:0", &taken)).unwrap();
+    std::fs::write(&pool.config, small().replace("127.0.0.1:0", &taken)).unwrap();
     refused(&pool, 1, &[&taken, "in use"]);
-    std::fs::write(&pool.config, POOL.replace("\"127.0.0.1:0\"", "")).unwrap();
+    std::fs::write(&pool.config, small().replace("\"127.0.0.1:0\"", "")).unwrap();
     let held = UnixListener::bind(pool.at("pool.control")).unwrap();
     refused(&pool, 1, &["control", "in use"]);
     drop(held);
-    let none = POOL.replace("nbd = [\"unix:tandem.sock\", \"127.0.0.1:0\"]", "");
+    let none = small().replace("nbd = [\"unix:tandem.sock\", \"127.0.0.1:0\"]", "");
     std::fs::write(&pool.config, none).unwrap();
     refused(&pool, 2, &["no way in", "nbd ="]);
-    std::fs::write(&pool.config, POOL.replace("127.0.0.1:0", "0.0.0.0:0")).unwrap();
+    std::fs::write(&pool.config, small().replace("127.0.0.1:0", "0.0.0.0:0")).unwrap();
     refused(&pool, 2, &["allow_remote"]);
-    let open = |way: &str| POOL.replace("\"127.0.0.1:0\"", way) + "allow_remote = true\n";
+    let open = |way: &str| small().replace("\"127.0.0.1:0\"", way) + "allow_remote = true\n";
     std::fs::write(&pool.config, open("\"0.0.0.0:0\"")).unwrap();
     refused(&pool, 2, &["everybody there could write", "allow = ["]);
     let open = open("{ listen = \"0.0.0.0:0\", allow = [\"127.0.0.0/8\"] }");
     std::fs::write(&pool.config, open).unwrap();
-    let server = start(&pool);
+    let server = pool.start();
     assert!(server.ready.contains("nbd://0.0.0.0:"), "{}", server.ready);
-    assert!(server.stop().0.success());
+    server.stops();
 }
 
 /// Who breaks the protocol loses his connection; the server and its other clients go on.
 #[test]
 fn a_malformed_handshake_and_an_oversized_request() {
-    let pool = formatted(POOL);
-    let server = start(&pool);
+    let pool = PoolFixture::formatted(&small());
+    let server = pool.start();
     let mut stranger = UnixStream::connect(pool.at("tandem.sock")).unwrap();
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -215,19 +199,19 @@ fn a_malformed_handshake_and_an_oversized_request() {
     client.begin(1, 0, (0, 1 << 30), &[0; 512]).unwrap();
     assert!(client.finish().is_err(), "a write larger than any allowed");
     assert!(Client::connect(&address, "vol7").is_err(), "no such export");
-    assert!(over_nbd(pool.folder.path()).unwrap().write(0, &[1; 512], true).is_ok());
-    assert!(server.stop().0.success());
+    assert!(pool.nbd().write(0, &[1; 512], true).is_ok());
+    server.stops();
 }
 
 #[test]
 fn status_of_a_running_and_of_a_stopped_server() {
-    let pool = formatted(POOL);
-    let output = tandem(&["status", pool.config()]);
+    let pool = PoolFixture::formatted(&small());
+    let output = pool.run("status", &[]);
     assert_eq!(output.status.code(), Some(1));
     assert!(told(&output).contains("not being served"), "{}", told(&output));
-    let server = start(&pool);
-    over_nbd(pool.folder.path()).unwrap().write(0, &[1; 1 << 20], true).unwrap();
-    let status = status(&pool);
+    let server = pool.start();
+    pool.nbd().write(0, &[1; 1 << 20], true).unwrap();
+    let status = pool.status();
     assert_eq!(status["pool"]["name"], "small");
     assert_eq!(status["pool"]["process"], server.id());
     assert_eq!(status["devices"][0]["user_bytes"], 1 << 20);
@@ -238,18 +222,18 @@ fn status_of_a_running_and_of_a_stopped_server() {
     for want in ["pool small", "ssd.img", "vol1", "1.0 MiB", "one SSD: if it dies"] {
         assert!(text.contains(want), "{want}: {text}");
     }
-    assert!(server.stop().0.success());
+    server.stops();
 }
 
 /// Of each hard drive with a profile: what its controller does, and why it would not be steered to.
 #[test]
 fn status_tells_how_buffered_writes_fare() {
-    let text = POOL
+    let text = small()
         .replacen("size = \"32MiB\"", "size = \"32MiB\"\nsteer = \"mios-d\"", 1)
         .replacen("path = \"hdd.img\"", "path = \"hdd.img\"\nprofile = \"wd100efax\"\npadding_budget = \"0B\"\nlog_budget = \"3GiB\"", 1);
-    let pool = formatted(&text);
-    let server = start(&pool);
-    let status = status(&pool);
+    let pool = PoolFixture::formatted(&text);
+    let server = pool.start();
+    let status = pool.status();
     let controllers = status["controllers"].as_array().expect("one for each drive");
     assert!(controllers.len() == 2 && controllers[0].is_null(), "{controllers:?}");
     assert_eq!(controllers[1]["user_slow_writes"], 0);
@@ -264,7 +248,7 @@ fn status_tells_how_buffered_writes_fare() {
     );
     assert_eq!(today["log"]["budget_bytes"], 3u64 << 30);
     assert!(today["used_bytes"].as_u64() > Some(0), "recovery has read it: {today}");
-    let told = tandem(&["status", pool.config()]);
+    let told = pool.run("status", &[]);
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     for want in [
         "is never padded",
@@ -275,32 +259,32 @@ fn status_tells_how_buffered_writes_fare() {
     ] {
         assert!(told.contains(want), "{want}: {told}");
     }
-    assert!(server.stop().0.success());
+    server.stops();
 }
 
 #[test]
 fn a_volume_that_cannot_be_steered_says_why() {
-    let text = POOL.replacen("size = \"32MiB\"", "size = \"32MiB\"\nsteer = \"mios-d\"", 1);
-    let pool = formatted(&text);
-    let server = start(&pool);
-    let status = status(&pool);
+    let text = small().replacen("size = \"32MiB\"", "size = \"32MiB\"\nsteer = \"mios-d\"", 1);
+    let pool = PoolFixture::formatted(&text);
+    let server = pool.start();
+    let status = pool.status();
     let why = status["pool"]["volumes"][0]["why_not_steered"].as_str().unwrap();
     assert!(why.contains("profile"), "{why}");
     assert!(status["pool"]["volumes"][1]["why_not_steered"].is_null());
-    assert!(server.stop().0.success());
+    server.stops();
 }
 
 #[test]
 fn a_pool_in_memory_is_new_at_every_start() {
     let text = "[pool]\nname='m'\n[[device]]\nrole='ssd'\npath='ram:64MiB'\n[[volume]]\n\
                 name='vol0'\nsize='16MiB'\n[serve]\nnbd=['unix:tandem.sock']\n";
-    let pool = Pool::new(text);
+    let pool = PoolFixture::new(text);
     for _ in 0..2 {
-        let server = start(&pool);
-        let mut target = over_nbd(pool.folder.path()).unwrap();
+        let server = pool.start();
+        let mut target = pool.nbd();
         assert_eq!(target.read(0, 512).unwrap(), [0; 512]);
         target.write(0, &[1; 512], true).unwrap();
-        assert!(server.stop().0.success());
+        server.stops();
     }
     std::fs::write(pool.at("hdd.img"), vec![0; 64 << 20]).unwrap();
     let mixed = text.replace("[[volume]]", "[[device]]\nrole='hdd'\npath='hdd.img'\n[[volume]]");
@@ -333,10 +317,10 @@ fn the_demo_removes_its_files() {
 /// systemd hears when requests are welcome and when the pool is being closed.
 #[test]
 fn systemd_is_notified() {
-    let pool = formatted(POOL);
+    let pool = PoolFixture::formatted(&small());
     let path = pool.at("notify.sock");
     let notify = UnixDatagram::bind(&path).unwrap();
-    notify.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    notify.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
     let mut command = Command::new(program());
     command.args(["serve", pool.config()]).env("NOTIFY_SOCKET", &path);
     let server = Server::run(command).unwrap_or_else(|output| panic!("{}", told(&output)));
@@ -346,14 +330,14 @@ fn systemd_is_notified() {
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     };
     assert_eq!(heard().trim(), "READY=1");
-    assert!(server.stop().0.success());
+    server.stops();
     assert_eq!(heard().trim(), "STOPPING=1");
 }
 
 /// A socket that systemd has opened is served, and not opened a second time.
 #[test]
 fn needs_systemd_socket_activation() {
-    let pool = formatted(&POOL.replace("\"127.0.0.1:0\"", ""));
+    let pool = PoolFixture::formatted(&small().replace("\"127.0.0.1:0\"", ""));
     let socket = pool.at("tandem.sock");
     let mut command = Command::new("systemd-socket-activate");
     command.arg("--listen").arg(&socket).arg(program()).args(["serve", pool.config()]);
@@ -362,7 +346,7 @@ fn needs_systemd_socket_activation() {
         return;
     }
     let activator = Server::launch(command);
-    let deadline = Instant::now() + support::PATIENCE;
+    let deadline = Instant::now() + crate::support::PATIENCE;
     // the first connection is what starts the server
     let mut client = loop {
         match over_nbd(pool.folder.path()) {

@@ -1,14 +1,10 @@
 //! Is FLUSH true, through the real program, and would we see it if it were not?
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::sigkill::{self, FUSE, JOURNALED, MOUNT, NBD, Outcome, PAIR, Plan, Way};
 use std::path::Path;
-use support::sigkill::{self, FUSE, JOURNALED, MOUNT, NBD, Outcome, PAIR, Plan, Way};
 
 fn run(way: &Way, rounds: u64, seed: u64, ignore_flushes: bool) -> Outcome {
-    let tandem = support::program::program().to_owned();
+    let tandem = crate::support::program::program().to_owned();
     let plan = Plan { tandem, rounds, seed, ignore_flushes };
     let (outcome, took) = sigkill::timed(&plan, way).unwrap();
     println!("{}", sigkill::describe(&outcome, took));

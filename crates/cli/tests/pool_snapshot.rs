@@ -2,49 +2,36 @@
 //!
 //! Requirement L4. The real program over emulated drives, which lose what was not flushed when it dies.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::fixture::PoolText;
+use crate::support::program::{json, printed, tandem, told};
 use std::process::Output;
-use support::Pool;
-use support::program::{formatted, json, printed, start, status, tandem, told};
 use tandem_fronts::nbd::Client;
 use tandem_fronts::nbd::wire::can;
 use tandem_live::listen::Address;
 
-const EMULATED: &str = r#"[pool]
-name = "kept"
-[[device]]
-role = "ssd"
-path = "ssd.img"
-size = "640MiB"
-emulate = "960evo"
-[[device]]
-role = "hdd"
-path = "hdd.img"
-size = "640MiB"
-emulate = "wd100efax"
-profile = "wd100efax"
-[[volume]]
-name = "vol0"
-size = "64MiB"
-steer = "mios-d"
-[[volume]]
-name = "files"
-files = true
-[serve]
-nbd = ["unix:tandem.sock"]
-"#;
+fn emulated() -> String {
+    PoolText::named("kept")
+        .ssd("640MiB")
+        .emulated("960evo")
+        .hdd("640MiB")
+        .emulated("wd100efax")
+        .profiled("wd100efax")
+        .volume("vol0", "64MiB")
+        .with("steer = \"mios-d\"")
+        .files("files")
+        .nbd()
+        .text()
+}
 
 const PIECE: usize = 64 << 10;
 const PIECES: u64 = 16;
 
-fn address(pool: &Pool) -> Address {
+fn address(pool: &PoolFixture) -> Address {
     Address::Unix(pool.at("tandem.sock"))
 }
 
-fn client(pool: &Pool, export: &str) -> Client {
+fn client(pool: &PoolFixture, export: &str) -> Client {
     Client::connect(&address(pool), export).unwrap()
 }
 
@@ -61,7 +48,7 @@ fn holds(client: &mut Client, round: u8) {
     }
 }
 
-fn snapshot(pool: &Pool, more: &[&str]) -> Output {
+fn snapshot(pool: &PoolFixture, more: &[&str]) -> Output {
     tandem(&[&["snapshot", pool.config()], more].concat())
 }
 
@@ -78,8 +65,8 @@ fn refused(output: &Output, why: &str) {
 
 #[test]
 fn a_snapshot_keeps_what_was_there() {
-    let pool = formatted(EMULATED);
-    let server = start(&pool);
+    let pool = PoolFixture::formatted(&emulated());
+    let server = pool.start();
     let mut user = client(&pool, "vol0");
     fill(&mut user, 1);
     assert_eq!(done(&snapshot(&pool, &[])), "no snapshots\n");
@@ -91,7 +78,7 @@ fn a_snapshot_keeps_what_was_there() {
     fill(&mut user, 3);
     user.write(512, &[9; 512], false).unwrap();
     server.kill();
-    let server = start(&pool);
+    let server = pool.start();
     assert_eq!(Client::list(&address(&pool)).unwrap(), ["vol0", "vol0@one", "vol0@two"]);
     let mut one = client(&pool, "vol0@one");
     assert!(one.flags() & can::READ_ONLY != 0 && one.flags() & can::TRIM == 0);
@@ -108,24 +95,23 @@ fn a_snapshot_keeps_what_was_there() {
     refused(&snapshot(&pool, &["vol0", "one", "--delete"]), "vol0@one is in use by 1 NBD client");
     one.disconnect().unwrap();
     deleted_and_gone(&pool);
-    assert!(server.stop().0.success());
-    let checked = tandem(&["check", pool.config()]);
-    assert!(checked.status.success(), "{}{}", printed(&checked), told(&checked));
-    let server = start(&pool);
+    server.stops();
+    pool.done("check", &[]);
+    let server = pool.start();
     holds(&mut client(&pool, "vol0"), 4);
     holds(&mut client(&pool, "vol0@two"), 2);
-    assert!(server.stop().0.success());
+    server.stops();
 }
 
 /// The room that snapshots held alone is free again.
-fn deleted_and_gone(pool: &Pool) {
+fn deleted_and_gone(pool: &PoolFixture) {
     let list = json(&snapshot(pool, &["--json"]));
     let own: Vec<u64> =
         list.as_array().unwrap().iter().map(|it| it["own_bytes"].as_u64().unwrap()).collect();
     let whole = PIECE as u64 * PIECES;
     assert_eq!(own, [whole, whole], "{list}");
-    assert!(printed(&tandem(&["status", pool.config()])).contains("vol0@two: 64.0 MiB"));
-    let deadline = std::time::Instant::now() + support::PATIENCE;
+    assert!(printed(&pool.run("status", &[])).contains("vol0@two: 64.0 MiB"));
+    let deadline = std::time::Instant::now() + crate::support::PATIENCE;
     loop {
         // the server may not have heard yet that the client went
         let output = snapshot(pool, &["vol0", "one", "--delete"]);
@@ -136,16 +122,16 @@ fn deleted_and_gone(pool: &Pool) {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     assert_eq!(Client::list(&address(pool)).unwrap(), ["vol0", "vol0@two"]);
-    assert_eq!(status(pool)["snapshots"].as_array().unwrap().len(), 1);
+    assert_eq!(pool.status()["snapshots"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let pool = formatted(EMULATED);
+    let pool = PoolFixture::formatted(&emulated());
     let silent = snapshot(&pool, &["vol0", "one"]);
     assert_eq!(silent.status.code(), Some(1), "nobody serves it");
     assert_eq!(snapshot(&pool, &["vol0"]).status.code(), Some(2), "no name");
-    let server = start(&pool);
+    let server = pool.start();
     done(&snapshot(&pool, &["vol0", "one"]));
     for (more, why) in [
         (&["vol0", "one"][..], "there is a snapshot vol0@one already"),
@@ -160,5 +146,5 @@ fn what_cannot_be_is_refused() {
     }
     assert_eq!(json(&snapshot(&pool, &["--json"])).as_array().unwrap().len(), 1);
     done(&snapshot(&pool, &["vol0", "one", "--delete"]));
-    assert!(server.stop().0.success());
+    server.stops();
 }

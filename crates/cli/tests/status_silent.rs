@@ -1,15 +1,12 @@
 //! What does `status` say of a server that does not answer? What is wrong, and what to do, soon.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
+use crate::support::PoolFixture;
+use crate::support::fixture::is_refusal;
+use crate::support::program::TWO;
 use rustix::process::Signal;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use support::Pool;
-use support::program::{TWO, formatted, start, status, tandem, told};
 
 /// Clients that a control socket takes at once.
 const CLIENTS: usize = 64;
@@ -17,23 +14,19 @@ const CLIENTS: usize = 64;
 const SOON: Duration = Duration::from_secs(8);
 
 /// Fails soon, with exit code 1 and these words; returns what it took.
-fn refused(pool: &Pool, words: &[&str]) -> Duration {
+fn refused(pool: &PoolFixture, words: &[&str]) -> Duration {
     let began = Instant::now();
-    let output = tandem(&["status", pool.config()]);
+    let output = pool.run("status", &[]);
     let took = began.elapsed();
-    let text = told(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    for word in words {
-        assert!(text.contains(word), "{word:?} is missing: {text}");
-    }
-    assert!(took < SOON, "it took {took:?}: {text}");
+    is_refusal(&output, 1, words);
+    assert!(took < SOON, "it took {took:?}");
     took
 }
 
 #[test]
 fn a_stopped_server_is_named_with_what_lets_it_go_on() {
-    let pool = formatted(TWO);
-    let server = start(&pool);
+    let pool = PoolFixture::formatted(TWO);
+    let server = pool.start();
     server.signal(Signal::STOP);
     let process = format!("process {} is stopped", server.id());
     let took = refused(&pool, &[&process, &format!("kill -CONT {}", server.id())]);
@@ -59,16 +52,16 @@ fn a_stopped_server_is_named_with_what_lets_it_go_on() {
     );
     drop(waiting);
     server.signal(Signal::CONT);
-    assert_eq!(status(&pool)["pool"]["name"], "two", "it goes on");
-    assert!(server.stop().0.success());
+    assert_eq!(pool.status()["pool"]["name"], "two", "it goes on");
+    server.stops();
 }
 
 /// Clients that say nothing make way for others; those that are being answered do not, and these ask for
 /// more than their sockets hold and take none of it.
 #[test]
 fn a_server_without_room_for_another_client_says_so() {
-    let pool = formatted(TWO);
-    let server = start(&pool);
+    let pool = PoolFixture::formatted(TWO);
+    let server = pool.start();
     let asked = b"{\"verb\":\"status\"}\n".repeat(200);
     let held: Vec<UnixStream> = (0..CLIENTS)
         .map(|_| {
@@ -80,8 +73,8 @@ fn a_server_without_room_for_another_client_says_so() {
     let took = refused(&pool, &["all 64 control connections are taken", "ss -xp"]);
     println!("measured: status of a full server after {took:?}");
     drop(held);
-    support::synced::until("there is room again", || {
-        tandem(&["status", pool.config()]).status.success()
+    crate::support::synced::until("there is room again", || {
+        pool.run("status", &[]).status.success()
     });
-    assert!(server.stop().0.success());
+    server.stops();
 }

@@ -1,16 +1,12 @@
 //! Does TLS let in whom it should, and nobody else? With the clients of the NBD project's own library.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
-
-mod support;
-
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use support::certificates::{
+use crate::support::certificates::{
     Authority, EXPIRED, HOLDS, Pair, client_folder, folder, server_folder,
 };
-use support::program::{formatted, program, tandem, told};
-use support::{Pool, Server};
+use crate::support::program::{program, tandem, told};
+use crate::support::{PoolFixture, Server};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 const VOLUME: u64 = 32 << 20;
 
@@ -47,7 +43,7 @@ fn installed() -> bool {
 /// A server with certificates of its own authority, on a free port.
 struct Safe {
     server: Option<Server>,
-    pool: Pool,
+    pool: PoolFixture,
     authority: Authority,
     port: u16,
 }
@@ -60,7 +56,7 @@ impl Safe {
             "[serve]\nnbd = [{{ listen = \"127.0.0.1:0\", tls = \"{tls}\" }}, {{ listen = \"unix:tls.sock\", \
              tls = \"require\" }}]\ncertificates = \"pki\"\n{more}"
         );
-        let pool = formatted(&text(&serve));
+        let pool = PoolFixture::formatted(&text(&serve));
         server_folder(&pool.at("pki"), &authority);
         Safe { server: None, pool, authority, port: 0 }.serve()
     }

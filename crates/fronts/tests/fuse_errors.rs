@@ -23,6 +23,7 @@ use tandem_engine::{
 };
 use tandem_fronts::fuse::{FuseServer, VolumeFile};
 use tandem_live::remote_queue::Stopper;
+use tandem_live::status::Status;
 use tandem_live::{Backing, Devices, EventLoop, EventLoopConfig, LiveEngine, device};
 
 const VOLUME_BYTES: u64 = 16 * MIB;
@@ -54,7 +55,7 @@ impl LiveEngine for Refusing {
         self.engine.on(now, event, out);
     }
 
-    fn status(&self, now: Instant) -> serde_json::Value {
+    fn status(&self, now: Instant) -> Status {
         LiveEngine::status(&self.engine, now)
     }
 }

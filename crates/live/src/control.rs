@@ -11,13 +11,13 @@ use crate::device::DeviceConfig;
 use crate::engine::Leave;
 use crate::front::{Front, FrontContext};
 use crate::listen::Listener;
+use crate::status::Status;
 use crate::uring::Finished;
 use crate::users::Users;
 pub use adding::{Addition, ask_to_add};
 use asking::send;
 use clients::{Client, Pace};
 use slab::Slab;
-pub(crate) use snapshots::list as snapshots;
 pub use snapshots::{Snapshot, ask_for_snapshot};
 use std::cell::RefCell;
 use std::io;
@@ -46,16 +46,14 @@ const VERBS: [(&str, &[&str]); 11] = [
 /// Keys that have another name now: the verb, the key, and what it is called.
 const RENAMED: [(&str, &str, &str); 1] = [("add", "place", "bay")];
 
-/// A part of every status that changes while the event loop runs.
-pub type Part = Box<dyn Fn() -> serde_json::Value>;
+/// Fills in a part of every status.
+pub type Part = Box<dyn Fn(&mut Status)>;
 
 /// The control socket as a front end that sends no requests.
 pub struct Control {
     listener: Listener,
-    /// What is added to every status, under `pool`.
-    about: serde_json::Value,
-    /// What is asked for with every status, by its name in it.
-    parts: Vec<(&'static str, Part)>,
+    /// Those who know more than the engine.
+    parts: Vec<Part>,
     clients: Slab<Client>,
     pace: Pace,
     stopping: bool,
@@ -73,7 +71,6 @@ impl Control {
     pub fn new(listener: Listener) -> Control {
         Control {
             listener,
-            about: serde_json::Value::Null,
             parts: Vec::new(),
             registrar: None,
             users: Users::default(),
@@ -83,13 +80,6 @@ impl Control {
             accepting: false,
             retry_at: None,
         }
-    }
-
-    /// Adds what does not change while the event loop runs to every status, under `pool`.
-    #[must_use]
-    pub fn about(mut self, about: serde_json::Value) -> Control {
-        self.about = about;
-        self
     }
 
     /// Lets drives be replaced, and says who knows them.
@@ -106,10 +96,10 @@ impl Control {
         self
     }
 
-    /// Adds a part of this name to every status.
+    /// Adds a part to every status.
     #[must_use]
-    pub fn with(mut self, name: &'static str, part: Part) -> Control {
-        self.parts.push((name, part));
+    pub fn with(mut self, part: Part) -> Control {
+        self.parts.push(part);
         self
     }
 
@@ -137,13 +127,9 @@ impl Control {
             Ok(Asked::Snapshot(_)) => unreachable!("answered when it is done"),
             Ok(Asked::Status) => {
                 let mut status = context.status();
-                if let Some(status) = status.as_object_mut() {
-                    status.extend(self.parts.iter().map(|(name, part)| ((*name).into(), part())));
-                    if !self.about.is_null() {
-                        status.insert("pool".into(), self.about.clone());
-                    }
-                }
-                status
+                self.parts.iter().for_each(|part| part(&mut status));
+                let told = serde_json::to_value(status);
+                told.unwrap_or_else(|why| serde_json::json!({ "error": why.to_string() }))
             }
             Ok(Asked::Stop) => {
                 context.stop_event_loop();
@@ -487,6 +473,18 @@ impl Front for Control {
 /// If nobody answers there, or not in JSON.
 pub fn ask(socket: &Path, verb: &str) -> io::Result<serde_json::Value> {
     send(socket, &serde_json::json!({ "verb": verb }))
+}
+
+/// Asks a running server how it is.
+///
+/// # Errors
+/// As `ask`, and an answer that is no status.
+pub fn ask_for_status(socket: &Path) -> io::Result<Status> {
+    let answer = ask(socket, "status")?;
+    match answer["error"].as_str() {
+        Some(why) => Err(io::Error::other(why)),
+        None => Ok(serde_json::from_value(answer)?),
+    }
 }
 
 /// Asks a running server to give a volume another tier.

@@ -7,10 +7,11 @@
 //! [`crate::remote_queue::RemoteQueue`].
 
 use crate::buffer::taken_bytes;
-use crate::device::{self, DeviceConfig, EmulatedStats};
+use crate::device::{self, Device, DeviceConfig, EmulatedStats};
 use crate::drives::Drives;
 use crate::engine::{Extent, Leave, LiveEngine};
 use crate::payload::Payloads;
+use crate::status::{EmulatedDrive, Live, Status};
 use crate::uring::{Finished, Ring, Tag};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -267,13 +268,17 @@ impl FrontContext<'_> {
     }
 
     /// The engine's status, with the event loop's own under `live`.
-    pub fn status(&self) -> serde_json::Value {
-        let mut status = self.engine.status(self.now);
-        if let Some(object) = status.as_object_mut() {
-            let live = event_loop_status(self.counter, self.payloads, self.devices);
-            object.insert("live".into(), live);
-        }
-        status
+    pub fn status(&self) -> Status {
+        let emulated = |(device, drive): (usize, &dyn Device)| {
+            let EmulatedStats { volatile_bytes, late_count } = drive.emulated()?;
+            Some(EmulatedDrive { device, volatile_bytes, late_count })
+        };
+        let live = Live {
+            requests_in_flight: self.counter.pending.len(),
+            payload_bytes: self.payloads.used_bytes(),
+            emulated: self.devices.iter().enumerate().filter_map(emulated).collect(),
+        };
+        Status { live, ..self.engine.status(self.now) }
     }
 
     /// Gives a volume another tier; it is carried out with the next event.
@@ -357,26 +362,3 @@ impl FrontContext<'_> {
 pub(crate) const EVENT_LOOP_OWNER: u32 = 0;
 pub(crate) const FRONT_OWNERS: u32 = 1;
 pub(crate) const DEVICE_OWNERS: u32 = 1 << 16;
-
-/// The event loop's own part of the status document.
-fn event_loop_status(
-    counter: &Counter,
-    payloads: &Payloads,
-    devices: &Drives,
-) -> serde_json::Value {
-    let emulated: Vec<serde_json::Value> = devices
-        .iter()
-        .enumerate()
-        .filter_map(|(index, device)| Some((index, device.emulated()?)))
-        .map(|(index, EmulatedStats { volatile_bytes, late_count })| {
-            serde_json::json!({
-                "device": index, "volatile_bytes": volatile_bytes, "late_count": late_count,
-            })
-        })
-        .collect();
-    serde_json::json!({
-        "requests_in_flight": counter.pending.len(),
-        "payload_bytes": payloads.used_bytes(),
-        "emulated": emulated,
-    })
-}

@@ -33,10 +33,12 @@ pub mod remote_queue;
 #[allow(unsafe_code, reason = "the kernel is given addresses, and memory aligned by hand")]
 mod ring;
 mod spin;
+#[allow(missing_docs, reason = "fields that say what they are by the names in the document")]
+pub mod status;
 pub mod users;
 
 pub use device::{Backing, DeviceConfig};
-pub use engine::{Extent, LiveEngine, read_back, streams};
+pub use engine::{Extent, LiveEngine};
 pub use event_loop::{
     Change, Devices, EventLoop, EventLoopConfig, EventLoopError, Observer, Successions,
 };

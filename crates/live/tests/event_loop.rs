@@ -7,7 +7,7 @@ mod support;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
-use support::PassThrough;
+use support::{FRAGMENTS, PassThrough};
 use tandem_block::{Duration, IoError, ObjectId, Op, Rng, StreamId};
 use tandem_live::control::{self, Control};
 use tandem_live::listen::{Address, Listener};
@@ -120,9 +120,8 @@ fn the_engine_learns_the_checksums_of_what_was_moved() {
 fn the_control_socket_tells_and_stops() {
     let event_loop = start(EventLoopConfig::default(), false);
     // the socket exists before the event loop serves; a client then waits for its answer
-    let status = control::ask(&event_loop.socket, "status").unwrap();
-    assert_eq!(status["live"]["requests_in_flight"], 0);
-    assert_eq!(status["in_flight"], 0);
+    let status = control::ask_for_status(&event_loop.socket).unwrap();
+    assert_eq!((status.live.requests_in_flight, status.fragments), (0, FRAGMENTS));
     let wrong = control::ask(&event_loop.socket, "dance").unwrap();
     assert!(wrong["error"].as_str().unwrap().contains("verb"), "{wrong}");
     assert_eq!(control::ask(&event_loop.socket, "stop").unwrap()["stopping"], true);

@@ -13,6 +13,7 @@ use tandem_block::{
     Ticket,
 };
 use tandem_live::remote_queue::{Ask, RemoteQueue, Stopper};
+use tandem_live::status::Status;
 use tandem_live::{
     Backing, Command, DeviceConfig, Devices, Done, Event, EventLoop, EventLoopConfig, Extent, Io,
     IoId, IoOp, LiveEngine, ServedFrom,
@@ -87,8 +88,8 @@ impl LiveEngine for Script {
             Event::Shutdown => out.push(Command::Stopped),
         }
     }
-    fn status(&self, _now: Instant) -> serde_json::Value {
-        serde_json::Value::Null
+    fn status(&self, _now: Instant) -> Status {
+        Status::default()
     }
     fn extents(&self, _object: ObjectId, _range: (u64, u64), _out: &mut Vec<Extent>) {}
 }

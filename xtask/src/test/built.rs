@@ -63,9 +63,15 @@ impl Program {
             .env("CARGO_PKG_NAME", &self.package)
             .stdin(Stdio::null());
         let waits = WAITING.contains(&self.package.as_str());
+        // the modules of a program of tests are told one by one
+        let module = name.split_once("::").filter(|_| self.kind == "test");
+        let group = match module {
+            Some((module, _)) => format!("{} {module}", self.title()),
+            None => self.title(),
+        };
         Task {
             part,
-            group: self.title(),
+            group,
             name: name.to_owned(),
             command,
             kind: if waits { Kind::Waits } else { Kind::Computes },
@@ -202,6 +208,8 @@ mod tests {
         let named = program(&message("path+file:///a/crates/sim#tandem-sim@0.1.0", true)).unwrap();
         assert_eq!((named.package.as_str(), named.is_test), ("tandem-sim", true));
         assert_eq!(named.title(), "tandem-sim crash");
+        let groups = ["alone", "cut::twice"].map(|name| named.test("tests", name).group);
+        assert_eq!(groups, ["tandem-sim crash", "tandem-sim crash cut"]);
         assert_eq!(named.folder, PathBuf::from("/a/crates/sim"));
         let unnamed = program(&message("path+file:///a/xtask#0.1.0", false)).unwrap();
         assert_eq!((unnamed.package.as_str(), unnamed.is_test), ("xtask", false));

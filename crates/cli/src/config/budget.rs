@@ -5,14 +5,14 @@
 
 use super::file;
 use crate::toml_fault::Fault;
-use tandem_drives::spec;
+use tandem_block::Quantity;
 use tandem_engine::{DriveBudget, Role};
 use tandem_sim::profiles::{DriveProfile, Rating};
 use toml::Spanned;
 
 const DAYS_A_YEAR: u64 = 365;
-/// Drive writes a day that anybody may write down.
-const DWPD_MAX: f64 = 1_000.0;
+/// Drive writes a day that anybody may write down, in millionths.
+const DWPD_MAX: u64 = 1_000_000_000;
 
 /// The keys of one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,8 +70,7 @@ pub(super) fn check(entry: &file::Device, role: Role) -> Result<DeviceBudget, Fa
 }
 
 fn bytes(value: &Spanned<String>) -> Result<u64, Fault> {
-    spec::parse_bytes(value.get_ref())
-        .map_err(|why| Fault::at(value, format!("{why}; write budgets like \"30GiB\"")))
+    Quantity::Bytes.parse(value.get_ref()).map_err(|why| Fault::at(value, why))
 }
 
 fn positive(value: &Spanned<String>, why: &str) -> Result<u64, Fault> {
@@ -84,25 +83,18 @@ fn positive(value: &Spanned<String>, why: &str) -> Result<u64, Fault> {
 fn write_budget(value: &Spanned<String>) -> Result<WriteBudget, Fault> {
     let nothing = "an SSD to which nothing may be written cannot be used: leave the key out if there \
                    is no budget";
-    let Some(times) = value.get_ref().strip_suffix("DWPD") else {
-        let bytes = bytes(value).map_err(|_| {
-            let text = "write a day's budget like \"100GB\", or in drive writes like \"0.3DWPD\"";
-            Fault::at(value, text)
-        })?;
-        return if bytes > 0 {
-            Ok(WriteBudget::Bytes(bytes))
-        } else {
-            Err(Fault::at(value, nothing))
-        };
+    let text = value.get_ref();
+    let is_drive_writes = text.trim_end().to_ascii_uppercase().ends_with("DWPD");
+    let budget = match is_drive_writes {
+        true => Quantity::DriveWrites.within(text, 0..=DWPD_MAX).map(WriteBudget::DrivePpm),
+        false => Quantity::Bytes.parse(text).map(WriteBudget::Bytes),
     };
-    match times.trim().parse::<f64>() {
-        Ok(times) if times > 0.0 && times <= DWPD_MAX => {
-            Ok(WriteBudget::DrivePpm(((times * 1e6).round() as u64).max(1)))
-        }
-        Ok(0.0) => Err(Fault::at(value, nothing)),
-        _ => {
-            let text =
-                "drive writes per day are a number above 0 and at most 1000, like \"0.3DWPD\"";
+    match budget {
+        Ok(WriteBudget::Bytes(0) | WriteBudget::DrivePpm(0)) => Err(Fault::at(value, nothing)),
+        Ok(budget) => Ok(budget),
+        Err(why) if is_drive_writes => Err(Fault::at(value, why)),
+        Err(why) => {
+            let text = format!("{why}, or in drive writes per day like \"0.3DWPD\"");
             Err(Fault::at(value, text))
         }
     }

@@ -6,7 +6,7 @@ use super::{access, bay, budget, deadline, file, limits, pair, promise};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
-use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, TIB};
+use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, Quantity, TIB};
 use tandem_drives::spec::{self, DriveKind};
 use tandem_engine::format::layout::DEVICE_BYTES_MIN;
 use tandem_engine::format::superblock::MEMBERS_MAX;
@@ -178,13 +178,13 @@ pub(super) fn name(value: &Spanned<String>, what: &str) -> Result<String, Fault>
 }
 
 pub(super) fn size(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
-    let bytes = spec::parse_bytes(value.get_ref())
-        .map_err(|why| Fault::at(value, format!("{why}; write sizes like \"16GiB\"")))?;
+    let bytes = Quantity::Bytes.parse(value.get_ref()).map_err(|why| Fault::at(value, why))?;
     if !bytes.is_multiple_of(BLOCK_BYTES) {
         return Err(Fault::at(value, "a size must be a multiple of 4KiB"));
     }
     if !(least..=SIZE_BYTES_MAX).contains(&bytes) {
-        let text = format!("a size must be at least {} and at most 16TiB", in_mib(least));
+        let (least, most) = (in_units(least), in_units(SIZE_BYTES_MAX));
+        let text = format!("a size must be at least {least} and at most {most}");
         return Err(Fault::at(value, text));
     }
     Ok(bytes)
@@ -192,7 +192,7 @@ pub(super) fn size(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
 
 /// At least as long as a hard drive's flush may take, or it would do nothing else.
 fn lag(value: &Spanned<String>) -> Result<Duration, Fault> {
-    let lag = time(value, "10s")?;
+    let lag = time(value)?;
     if !(LAG_MIN..=LAG_MAX).contains(&lag) {
         let text = "the metadata replica may lag by 1s at least and by 3600s at most";
         return Err(Fault::at(value, text));
@@ -201,24 +201,22 @@ fn lag(value: &Spanned<String>) -> Result<Duration, Fault> {
 }
 
 fn read_back(value: &Spanned<String>) -> Result<u64, Fault> {
-    let bytes = spec::parse_bytes(value.get_ref())
-        .map_err(|why| Fault::at(value, format!("{why}; write sizes like \"64MiB\"")))?;
+    let bytes = Quantity::Bytes.parse(value.get_ref()).map_err(|why| Fault::at(value, why))?;
     if bytes > READ_BACK_BYTES_MAX {
-        let most = in_mib(READ_BACK_BYTES_MAX);
+        let most = in_units(READ_BACK_BYTES_MAX);
         let text = format!("read_back takes RAM from the writes under way: {most} at most");
         return Err(Fault::at(value, text));
     }
     Ok(bytes)
 }
 
-pub(super) fn time(value: &Spanned<String>, example: &str) -> Result<Duration, Fault> {
-    spec::parse_nanos(value.get_ref())
-        .map(Duration::from_ns)
-        .map_err(|why| Fault::at(value, format!("{why}; write times like {example:?}")))
+pub(super) fn time(value: &Spanned<String>) -> Result<Duration, Fault> {
+    let ns = Quantity::Time.parse(value.get_ref());
+    ns.map(Duration::from_ns).map_err(|why| Fault::at(value, why))
 }
 
-fn in_mib(bytes: u64) -> String {
-    if bytes >> 20 > 0 { format!("{}MiB", bytes >> 20) } else { format!("{}KiB", bytes >> 10) }
+fn in_units(bytes: u64) -> String {
+    Quantity::Bytes.print(bytes)
 }
 
 /// One of a few words, or an error with the nearest.
@@ -511,7 +509,7 @@ fn serve(
 }
 
 fn spin(value: &Spanned<String>) -> Result<Duration, Fault> {
-    let spin = time(value, "100us")?;
+    let spin = time(value)?;
     if spin > SPIN_MAX {
         let text = "spinning longer than 10ms saves nothing: a wake-up costs some 25us";
         return Err(Fault::at(value, text));

@@ -22,7 +22,7 @@ pub(super) fn check(entry: &file::Device, role: Role) -> Result<Duration, Fault>
         Role::Ssd => (SSD_MIN, "an SSD may be busy with itself for most of a second"),
     };
     let given = value.get_ref();
-    let deadline = super::check::time(value, "30s")?;
+    let deadline = super::check::time(value)?;
     if deadline < least {
         let text = format!("a deadline of {given} is too short: {why}; write at least \"{least}\"");
         return Err(Fault::at(value, text));

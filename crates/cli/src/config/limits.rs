@@ -3,8 +3,7 @@
 use super::check::time;
 use super::file;
 use crate::toml_fault::Fault;
-use tandem_block::{Duration, MIB};
-use tandem_drives::spec;
+use tandem_block::{Duration, MIB, Quantity};
 use tandem_fronts::nbd::NbdConfig;
 use tandem_live::EventLoopConfig;
 use toml::Spanned;
@@ -74,7 +73,7 @@ fn connections(value: &Spanned<i64>) -> Result<usize, Fault> {
 
 fn timeout(value: &Option<Spanned<String>>, what: &str) -> Result<Option<Duration>, Fault> {
     let Some(value) = value else { return Ok(None) };
-    let given = time(value, "30s")?;
+    let given = time(value)?;
     if given < TIMEOUT_MIN {
         let text = format!("no client could {what} in that time: it is 1s at least");
         return Err(Fault::at(value, text));
@@ -87,8 +86,7 @@ fn timeout(value: &Option<Spanned<String>>, what: &str) -> Result<Option<Duratio
 }
 
 fn memory(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
-    let bytes = spec::parse_bytes(value.get_ref())
-        .map_err(|why| Fault::at(value, format!("{why}; write sizes like \"256MiB\"")))?;
+    let bytes = Quantity::Bytes.parse(value.get_ref()).map_err(|why| Fault::at(value, why))?;
     if bytes < least {
         let text = format!(
             "that is too little for the largest requests: it is {}MiB at least",

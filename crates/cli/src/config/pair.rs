@@ -6,7 +6,7 @@ use super::budget::DeviceBudget;
 use super::{PoolDevice, check, file};
 use crate::toml_fault::Fault;
 use std::path::Path;
-use tandem_block::{BLOCK_BYTES, Duration, GIB, MIB};
+use tandem_block::{BLOCK_BYTES, Duration, GIB, MIB, Quantity};
 use tandem_drives::spec::{self, DriveKind};
 use tandem_engine::mirror::{Answer, Idle, JournalConfig, PairConfig};
 use tandem_engine::{REQUEST_BYTES_MAX, Role};
@@ -54,7 +54,7 @@ pub(super) fn check(
         return Err(Fault::at(&entry.leg, text));
     }
     let usual = PairConfig::default();
-    let period = within(&entry.period, "10s", (PERIOD_MIN, PERIOD_MAX), "period")?;
+    let period = within(&entry.period, (PERIOD_MIN, PERIOD_MAX), "period")?;
     let period = period.unwrap_or(usual.period);
     let idle = match &entry.idle {
         None => usual.idle,
@@ -62,7 +62,8 @@ pub(super) fn check(
             Idle::Adaptive(Duration::from_ns(period.ns / 4))
         }
         Some(value) => {
-            let idle = check::time(value, "1s\" or \"adaptive")?;
+            let idle = check::time(value)
+                .map_err(|fault| Fault::at(value, format!("{}, or \"adaptive\"", fault.text)))?;
             if idle.ns > period.ns / 2 {
                 let text =
                     "more than half of a period without writes leaves too little to write in";
@@ -83,8 +84,8 @@ pub(super) fn check(
         let text = "there is no journal to answer from: name a third drive, journal = \"PATH\"";
         return Err(Fault::at(value, text));
     }
-    let cache = bytes(&entry.cache, "1GiB", (CACHE_MIN, CACHE_MAX))?;
-    let rate = bytes(&entry.write_rate, "200MB", (RATE_MIN, u64::MAX))?;
+    let cache = bytes(&entry.cache, (CACHE_MIN, CACHE_MAX))?;
+    let rate = bytes(&entry.write_rate, (RATE_MIN, u64::MAX))?;
     let config = PairConfig {
         period,
         idle,
@@ -150,8 +151,7 @@ fn journal_bytes(entry: &Spanned<file::Journal>, size: &str) -> Result<u64, Faul
     if entry.get_ref().path.starts_with("/dev/") {
         return Err(fault("a block device has the size it has: drop `size`".to_owned()));
     }
-    let bytes = spec::parse_bytes(size)
-        .map_err(|why| fault(format!("{why}; write sizes like \"1GiB\"")))?;
+    let bytes = Quantity::Bytes.parse(size).map_err(|why| fault(why.to_string()))?;
     if bytes < JOURNAL_BYTES_MIN || !bytes.is_multiple_of(BLOCK_BYTES) {
         let least = JOURNAL_BYTES_MIN / MIB;
         return Err(fault(format!("a journal has at least {least}MiB, in whole blocks")));
@@ -161,33 +161,19 @@ fn journal_bytes(entry: &Spanned<file::Journal>, size: &str) -> Result<u64, Faul
 
 fn within(
     value: &Option<Spanned<String>>,
-    example: &str,
     (least, most): (Duration, Duration),
     what: &str,
 ) -> Result<Option<Duration>, Fault> {
     let Some(value) = value else { return Ok(None) };
-    let time = check::time(value, example)?;
+    let time = check::time(value)?;
     if (least..=most).contains(&time) {
         return Ok(Some(time));
     }
     Err(Fault::at(value, format!("a {what} is at least {least} and at most {most}")))
 }
 
-fn bytes(
-    value: &Option<Spanned<String>>,
-    example: &str,
-    (least, most): (u64, u64),
-) -> Result<Option<u64>, Fault> {
+fn bytes(value: &Option<Spanned<String>>, (least, most): (u64, u64)) -> Result<Option<u64>, Fault> {
     let Some(value) = value else { return Ok(None) };
-    let bytes = spec::parse_bytes(value.get_ref())
-        .map_err(|why| Fault::at(value, format!("{why}; write it like {example:?}")))?;
-    if (least..=most).contains(&bytes) {
-        return Ok(Some(bytes));
-    }
-    let bound = match most {
-        u64::MAX => String::new(),
-        most => format!(" and at most {}GiB", most / GIB),
-    };
-    let text = format!("it must be at least {}MiB{bound}", least / MIB);
-    Err(Fault::at(value, text))
+    let bytes = Quantity::Bytes.within(value.get_ref(), least..=most);
+    bytes.map(Some).map_err(|why| Fault::at(value, why))
 }

@@ -8,8 +8,7 @@
 use super::{PoolConfig, PoolVolume, check, file};
 use crate::rate;
 use crate::toml_fault::Fault;
-use tandem_block::{Duration, ObjectId, StreamId};
-use tandem_drives::spec;
+use tandem_block::{Duration, ObjectId, Quantity, StreamId};
 use tandem_engine::Role;
 use tandem_engine::qos::reserve::{
     BACKGROUND_PPB, DEPTH, Does, Promise, QosConfig, Rate, Selector, StreamConfig, WEIGHT_MAX,
@@ -225,11 +224,9 @@ pub fn order_named(name: &str) -> Result<&'static str, String> {
 
 /// Percent of a drive, in billionths.
 fn share(value: &Spanned<String>) -> Result<u64, Fault> {
-    let percent =
-        value.get_ref().strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
-    match percent.filter(|percent| (0.0..=90.0).contains(percent)) {
-        Some(percent) => Ok((percent / 100.0 * WHOLE_PPB as f64) as u64),
-        None => Err(Fault::at(value, "a share is 0% to 90% of a drive; write \"5%\"")),
+    match Quantity::Share.within(value.get_ref(), 0..=900_000) {
+        Ok(ppm) => Ok(ppm * (WHOLE_PPB / 1_000_000)),
+        Err(why) => Err(Fault::at(value, format!("{why} (a share is 0% to 90% of a drive)"))),
     }
 }
 
@@ -325,20 +322,17 @@ fn promise(value: &Spanned<file::Reservation>) -> Result<Promise, Fault> {
     let rate = rate::parse(&given.rate).map_err(|why| Fault::at(value, why))?;
     let size_bytes = match &given.size {
         None => 4096,
-        Some(text) => spec::parse_bytes(text).map_err(|why| Fault::at(value, why))?,
+        Some(text) => Quantity::Bytes.within(text, 512..=32 << 20).map_err(|why| {
+            Fault::at(value, format!("{why} (the size of a request is 512B to 32MiB)"))
+        })?,
     };
-    if !(512..=32 << 20).contains(&size_bytes) {
-        return Err(Fault::at(value, "the size of a request is 512B to 32MiB"));
-    }
     let window = match &given.window {
         None => tandem_engine::qos::reserve::WINDOW,
-        Some(text) => {
-            spec::parse_nanos(text).map(Duration::from_ns).map_err(|why| Fault::at(value, why))?
-        }
+        Some(text) => Quantity::Time
+            .within(text, WINDOW_MIN.ns..=WINDOW_MAX.ns)
+            .map(Duration::from_ns)
+            .map_err(|why| Fault::at(value, format!("{why} (a window is 10ms to 3600s)")))?,
     };
-    if !(WINDOW_MIN..=WINDOW_MAX).contains(&window) {
-        return Err(Fault::at(value, "a window is 10ms to 3600s"));
-    }
     let kinds = [
         ("random", (Does::Either, false)),
         ("sequential", (Does::Either, true)),

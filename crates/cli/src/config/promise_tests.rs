@@ -92,7 +92,7 @@ fn slips_are_named() {
         ("volume = \"tin\"", "volume = \"gold\"", "has a reservation, weight or limit already"),
         ("reservation = \"1000iops\"", "name = \"x\"", "this one has none"),
         ("reservation = \"1000iops\"", "reservations = \"1\"", "did you mean \"reservation\"?"),
-        ("\"1000iops\"", "\"many\"", "is no rate"),
+        ("\"1000iops\"", "\"many\"", "\"many\" has no number"),
         ("weight = 300", "weight = 0", "a weight is 1 to"),
         ("does = \"random-read\"", "does = \"random-raed\"", "did you mean \"random-read\""),
         ("window = \"5s\"", "window = \"1ms\"", "a window is 10ms"),

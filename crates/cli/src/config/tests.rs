@@ -159,13 +159,13 @@ fn budgets_are_a_days_bytes() {
     for (role, key, want) in [
         ("ssd", "write_budget = \"0DWPD\"", "nothing may be written"),
         ("ssd", "write_budget = \"0GB\"", "nothing may be written"),
-        ("ssd", "write_budget = \"-1DWPD\"", "above 0"),
+        ("ssd", "write_budget = \"-1DWPD\"", "begins with '-', not with a digit"),
         ("ssd", "write_budget = \"much\"", "0.3DWPD"),
         ("ssd", "padding_budget = \"1GB\"", "is for hard drives"),
         ("hdd", "write_budget = \"1GB\"", "is for SSDs"),
         ("hdd", "log_budget = \"0B\"", "no write could ever be redirected"),
         ("hdd", "workload_rating = \"0TB\"", "rated for no work"),
-        ("hdd", "padding_budget = \"30\"", "like \"30GiB\""),
+        ("hdd", "padding_budget = \"30\"", "has no unit"),
     ] {
         let role = format!("role = \"{role}\"\n");
         let text = changed(&role, &format!("{role}{key}\n"));

@@ -4,7 +4,8 @@
 
 use super::Arguments;
 use crate::failure::Failure;
-use tandem_drives::spec::{DriveKind, DriveSpec, parse_bytes};
+use tandem_block::MIB;
+use tandem_drives::spec::{DriveKind, DriveSpec};
 use tandem_drives::{BuildOptions, SsdState, build};
 use tandem_engine::profile::throughput::{CostPlan, measure};
 use tandem_engine::profile::{MeasureError, Session};
@@ -16,8 +17,7 @@ use tandem_sim::measure::ModelProbe;
 /// # Errors
 /// Sizes that no request has.
 fn plan(arguments: &Arguments, may_write: bool) -> Result<CostPlan, Failure> {
-    let most = parse_bytes("32MiB").expect("a size");
-    let sound = |size: &u64| size.is_multiple_of(512) && (512..=most).contains(size);
+    let sound = |size: &u64| size.is_multiple_of(512) && (512..=32 * MIB).contains(size);
     if let Some(wrong) = arguments.cost_sizes.iter().find(|size| !sound(size)) {
         return Err(Failure::usage(format!(
             "--cost-sizes: a request has 512 bytes to 32MiB, in sectors, not {wrong}"

@@ -14,6 +14,7 @@ use crate::report::html;
 use crate::report::{print_json, print_text};
 use anyhow::{Context as _, anyhow};
 use std::path::PathBuf;
+use tandem_block::{Duration, Quantity};
 use tandem_drives::spec::{self, Bytes};
 use tandem_engine::qos::cost::CostTable;
 use tandem_sim::measure::{self, Findings};
@@ -98,17 +99,13 @@ pub struct Arguments {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    match spec::parse_bytes(text)? {
-        0 => Err("must be above 0".to_owned()),
-        bytes => Ok(bytes),
-    }
+    Ok(Quantity::Bytes.within(text, 1..=u64::MAX)?)
 }
 
 fn span(text: &str) -> Result<u64, String> {
-    match spec::parse_nanos(text)? {
-        ns @ 10_000_000_000..=3_600_000_000_000 => Ok(ns),
-        _ => Err("must be 10s to 3600s: the longest window is 10s".to_owned()),
-    }
+    let (least, most) = (Duration::from_s(10), Duration::from_s(3600));
+    let ns = Quantity::Time.within(text, least.ns..=most.ns);
+    ns.map_err(|why| format!("{why} (10s to 3600s: the longest window is 10s)"))
 }
 
 /// A measurement with what it was of.

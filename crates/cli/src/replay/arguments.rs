@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::policy;
 use crate::report::names::{durability_name, placement_name};
 use std::path::PathBuf;
-use tandem_block::DurabilityClass;
+use tandem_block::{DurabilityClass, Quantity};
 use tandem_drives::spec::{self, SpecError};
 use tandem_engine::{Placement, SteerConfig, TierConfig};
 use tandem_sim::profiles;
@@ -105,7 +105,7 @@ pub struct Arguments {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    spec::parse_bytes(text).map_err(|why| format!("{why} (KiB, MiB, GiB or TiB)"))
+    Ok(Quantity::Bytes.parse(text)?)
 }
 
 impl Arguments {

@@ -12,6 +12,7 @@ use tandem_block::Duration;
 use tandem_engine::Role;
 use tandem_engine::stats::DeviceStats;
 use tandem_engine::stats::recorder::Latencies;
+use tandem_live::status::Stream;
 use tandem_sim::replay::{DeviceResult, GaugeSummary, RunResult};
 
 const COLUMNS: usize = 100;
@@ -37,7 +38,7 @@ pub fn render(replayed: &Replayed) -> String {
     }
     for (label, result, _) in &replayed.runs {
         if !result.streams.is_empty() {
-            let told = tandem_live::streams(&result.streams);
+            let told = Stream::all(&result.streams);
             let _ = write!(text, "\n{label}\n{}", status::streams(&told));
         }
     }

@@ -6,8 +6,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tandem_engine::bcw::controller::ControllerStats;
 use tandem_engine::bcw::unreliability::Unreliability;
-use tandem_engine::stats::recorder::{Latencies, Recorder, SIZE_GROUPS, Staged};
+use tandem_engine::stats::recorder::{Latencies, Recorder, SIZE_GROUPS};
 use tandem_engine::{Role, bcw::predictor::WriteState};
+use tandem_live::status::{Latency, ReadBackReads, ReadFrom, StagedLatency, Stream, WriteTo};
 use tandem_sim::replay::{DeviceResult, GaugeSummary, Plan, ReplayConfig, RunResult};
 
 /// Drive writes that an SSD without a rating is taken to stand: those of the 960 EVO, 100 TB over
@@ -94,7 +95,7 @@ pub struct Run {
     write_by_size: Vec<SizeGroup>,
     write_to: WriteTo,
     read_from: ReadFrom,
-    read_back: serde_json::Value,
+    read_back: ReadBackReads,
     ssd: Ssd,
     hdd: Hdd,
     devices: Vec<Device>,
@@ -105,7 +106,7 @@ pub struct Run {
     tier: Option<TierFigures>,
     /// What each stream was promised and given, if any is told apart; the last is everything else.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    streams: Vec<serde_json::Value>,
+    streams: Vec<Stream>,
     fragments: u64,
     merge_reads: u64,
     backpressure_ns: u64,
@@ -130,51 +131,10 @@ struct TierFigures {
 }
 
 #[derive(Debug, Serialize)]
-struct Latency {
-    count: u64,
-    mean_ns: u64,
-    p50_ns: u64,
-    p90_ns: u64,
-    p95_ns: u64,
-    p99_ns: u64,
-    p999_ns: u64,
-    p9999_ns: u64,
-    max_ns: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct StagedLatency {
-    #[serde(flatten)]
-    total: Latency,
-    stages: Stages,
-}
-
-#[derive(Debug, Serialize)]
-struct Stages {
-    wait: Latency,
-    device: Latency,
-}
-
-#[derive(Debug, Serialize)]
 struct SizeGroup {
     upto_bytes: Option<u64>,
     #[serde(flatten)]
     latency: Latency,
-}
-
-#[derive(Debug, Serialize)]
-struct WriteTo {
-    ssd: Latency,
-    hdd_log: Latency,
-}
-
-#[derive(Debug, Serialize)]
-struct ReadFrom {
-    ram: Latency,
-    ssd: Latency,
-    ssd_copy: Latency,
-    hdd_log: Latency,
-    hdd_home: Latency,
 }
 
 #[derive(Debug, Serialize)]
@@ -351,17 +311,17 @@ pub fn run(policy: String, result: &RunResult, doubts: Vec<String>) -> Run {
         digest: format!("{:016x}", result.digest),
         elapsed_ns: result.elapsed_ns,
         errors: latencies.errors,
-        read: staged(&latencies.read),
-        write: staged(&latencies.write),
-        flush: staged(&latencies.flush),
+        read: (&latencies.read).into(),
+        write: (&latencies.write).into(),
+        flush: (&latencies.flush).into(),
         write_by_size: SIZE_GROUPS
             .iter()
             .zip(&latencies.write_by_size)
-            .map(|(upto, group)| SizeGroup { upto_bytes: *upto, latency: latency(group) })
+            .map(|(upto, group)| SizeGroup { upto_bytes: *upto, latency: group.into() })
             .collect(),
-        write_to: write_to(latencies),
-        read_from: read_from(latencies),
-        read_back: tandem_live::read_back(&stats.read_back),
+        write_to: latencies.into(),
+        read_from: latencies.into(),
+        read_back: (&stats.read_back).into(),
         ssd: ssd(&with_role(result, Role::Ssd), result.elapsed_ns),
         hdd: hdd(&with_role(result, Role::Hdd), &result.steering, result),
         devices: result.devices.iter().enumerate().map(|(id, d)| device(id, d, result)).collect(),
@@ -372,7 +332,7 @@ pub fn run(policy: String, result: &RunResult, doubts: Vec<String>) -> Run {
         },
         kept,
         tier: tier(result),
-        streams: tandem_live::streams(&result.streams),
+        streams: Stream::all(&result.streams),
         fragments: stats.fragments,
         merge_reads: stats.merge_reads,
         backpressure_ns: stats.backpressure_ns,
@@ -407,56 +367,6 @@ fn predictor(result: &RunResult) -> BTreeMap<&'static str, BTreeMap<&'static str
 
 fn with_role(result: &RunResult, role: Role) -> Vec<&DeviceResult> {
     result.devices.iter().filter(|device| device.role == role).collect()
-}
-
-fn latency(of: &Latencies) -> Latency {
-    Latency {
-        count: of.count(),
-        mean_ns: of.mean_ns(),
-        p50_ns: of.percentile_ns(5_000),
-        p90_ns: of.percentile_ns(9_000),
-        p95_ns: of.percentile_ns(9_500),
-        p99_ns: of.percentile_ns(9_900),
-        p999_ns: of.percentile_ns(9_990),
-        p9999_ns: of.percentile_ns(9_999),
-        max_ns: of.max_ns(),
-    }
-}
-
-fn staged(of: &Staged) -> StagedLatency {
-    let stages = Stages { wait: latency(&of.wait), device: latency(&of.device) };
-    StagedLatency { total: latency(&of.total), stages }
-}
-
-#[derive(Debug, Serialize)]
-struct Served {
-    read: StagedLatency,
-    write: StagedLatency,
-    flush: StagedLatency,
-    write_to: WriteTo,
-    read_from: ReadFrom,
-}
-
-/// Latencies of a server so far, with the names that a replay has for them.
-pub fn served(latencies: &Recorder) -> serde_json::Value {
-    let served = Served {
-        read: staged(&latencies.read),
-        write: staged(&latencies.write),
-        flush: staged(&latencies.flush),
-        write_to: write_to(latencies),
-        read_from: read_from(latencies),
-    };
-    serde_json::to_value(served).expect("numbers under names are JSON")
-}
-
-fn write_to(latencies: &Recorder) -> WriteTo {
-    let [ssd, hdd_log] = latencies.write_to.each_ref().map(latency);
-    WriteTo { ssd, hdd_log }
-}
-
-fn read_from(latencies: &Recorder) -> ReadFrom {
-    let [ram, ssd, ssd_copy, hdd_log, hdd_home] = latencies.read_from.each_ref().map(latency);
-    ReadFrom { ram, ssd, ssd_copy, hdd_log, hdd_home }
 }
 
 fn gauge(devices: &[&DeviceResult]) -> GaugeSummary {

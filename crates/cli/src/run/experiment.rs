@@ -10,8 +10,8 @@ use crate::policy;
 use crate::replay::arguments::{choices, named};
 use crate::report::names::placement_name;
 use crate::toml_fault::{self, Fault};
-use tandem_block::{DurabilityClass, ObjectId};
-use tandem_drives::spec::{self, parse_bytes};
+use tandem_block::{DurabilityClass, ObjectId, Quantity};
+use tandem_drives::spec;
 use tandem_engine::{Placement, SteerConfig, TierConfig};
 use tandem_sim::profiles::{self, DriveProfile, ProfileKind};
 use tandem_sim::replay::{Budgets, ReadBack, ReplayConfig, Resident};
@@ -397,8 +397,8 @@ fn staircase(file: &file::Case) -> Result<Staircase, Fault> {
     Ok(Staircase { spec, size_bytes })
 }
 
-fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
-    parse_bytes(text.get_ref()).map_err(|why| Fault::at(text, why))
+pub(super) fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
+    Quantity::Bytes.parse(text.get_ref()).map_err(|why| Fault::at(text, why))
 }
 
 pub(super) fn said(failure: Failure) -> String {

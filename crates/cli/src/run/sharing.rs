@@ -4,7 +4,7 @@
 
 mod told;
 
-use super::experiment::said;
+use super::experiment::{bytes, said};
 use super::{file, traces};
 use crate::policy;
 use crate::rate;
@@ -13,9 +13,9 @@ use crate::toml_fault::Fault;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
-use tandem_block::Duration;
+use tandem_block::{Duration, Quantity};
 use tandem_drives::SsdState;
-use tandem_drives::spec::{self, ModelSpec, Sourced, parse_bytes, parse_nanos};
+use tandem_drives::spec::{self, ModelSpec, Sourced};
 use tandem_engine::SteerConfig;
 use tandem_engine::mirror::{Answer, Idle, PairConfig};
 use tandem_engine::profile::throughput::BIN_NS;
@@ -77,12 +77,8 @@ pub(super) fn case(file: &file::Case) -> Result<Sharing, Fault> {
         None => SsdState::Steady,
         Some(name) => name.parse().map_err(|why: String| wrong(&why))?,
     };
-    let time = |given: &Option<Spanned<String>>, usual: Duration| match given {
-        None => Ok(usual),
-        Some(text) => {
-            parse_nanos(text.get_ref()).map(Duration::from_ns).map_err(|why| Fault::at(text, why))
-        }
-    };
+    let time_or =
+        |given: &Option<Spanned<String>>, usual: Duration| given.as_ref().map_or(Ok(usual), time);
     let (clients, found) = clients(file)?;
     let orders = orders(file)?;
     let hdds = choices(&file.hdd, None, "--hdd").map_err(|failure| wrong(&said(failure)))?;
@@ -105,11 +101,11 @@ pub(super) fn case(file: &file::Case) -> Result<Sharing, Fault> {
             Some((all, range)) => (bytes(all)?, bytes(range)?),
         },
         fill_bytes: file.fill.as_ref().map(bytes).transpose()?.unwrap_or(0),
-        warm_up: time(&file.warm_up, Duration::from_s(5))?,
-        duration: time(&file.duration, Duration::from_s(60))?,
+        warm_up: time_or(&file.warm_up, Duration::from_s(5))?,
+        duration: time_or(&file.duration, Duration::from_s(60))?,
         clients,
         order: String::new(),
-        window: time(&file.window, Duration::from_s(10))?,
+        window: time_or(&file.window, Duration::from_s(10))?,
         confidence_ppm: file.confidence_percent.map_or(Ok(CONFIDENCE_PPM), |percent| {
             let ppm = (percent * 10_000.0).round();
             let sound = (1.0..=1e6).contains(&ppm);
@@ -154,9 +150,6 @@ fn orders(file: &file::Case) -> Result<Vec<String>, Fault> {
 }
 
 fn pair(file: &file::Pair) -> Result<PairOf, Fault> {
-    let time = |text: &Spanned<String>| {
-        parse_nanos(text.get_ref()).map(Duration::from_ns).map_err(|why| Fault::at(text, why))
-    };
     let usual = PairConfig::default();
     let period = file.period.as_ref().map(time).transpose()?.unwrap_or(usual.period);
     let idle = match &file.idle {
@@ -210,26 +203,23 @@ fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
     let arrives = match (&file.every, file.burst) {
         (None, None) => None,
         (Some(every), burst) => {
-            let ns = parse_nanos(every.get_ref()).map_err(|why| Fault::at(every, why))?;
-            if ns == 0 {
+            let time = time(every)?;
+            if time == Duration::ZERO {
                 return Err(Fault::at(every, "some time passes between requests"));
             }
             let burst = burst.unwrap_or(1).clamp(1, 4096);
-            Some(Arrives { every: Duration::from_ns(ns), burst })
+            Some(Arrives { every: time, burst })
         }
         (None, Some(_)) => return Err(Fault::at(&file.name, "a burst needs `every`")),
     };
     let target = match &file.target {
         None => None,
-        Some(text) => Some(match text.get_ref().strip_suffix('%') {
-            Some(percent) => {
-                let percent: f64 = percent.parse().unwrap_or(0.0);
-                if !(0.0001..=100.0).contains(&percent) {
-                    return Err(Fault::at(text, "a share is above 0% and up to 100%"));
-                }
-                Target::SharePpm((percent * 10_000.0) as u64)
-            }
-            None => Target::Rate(rate::parse(text.get_ref()).map_err(|why| Fault::at(text, why))?),
+        Some(text) => Some(match text.get_ref().ends_with('%') {
+            true => Quantity::Share
+                .within(text.get_ref(), 1..=1_000_000)
+                .map(Target::SharePpm)
+                .map_err(|why| Fault::at(text, why))?,
+            false => Target::Rate(rate::parse(text.get_ref()).map_err(|why| Fault::at(text, why))?),
         }),
     };
     let limit = file
@@ -253,8 +243,9 @@ fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
     })
 }
 
-fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
-    parse_bytes(text.get_ref()).map_err(|why| Fault::at(text, why))
+fn time(text: &Spanned<String>) -> Result<Duration, Fault> {
+    let ns = Quantity::Time.parse(text.get_ref());
+    ns.map(Duration::from_ns).map_err(|why| Fault::at(text, why))
 }
 
 impl Sharing {

@@ -8,13 +8,12 @@ use crate::config::{Edit, PoolConfig, PoolDevice, bay, edited};
 use crate::pool::devices::{self, Manner};
 use crate::pool::{place, signature};
 use anyhow::{Context as _, anyhow, bail};
-use serde_json::Value;
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use tandem_block::DeviceId;
 use tandem_live::control::{Looked, Prepared, Registrar};
-use tandem_live::{Backing, Change};
+use tandem_live::{Backing, Change, status};
 
 /// The drives of a pool that is served, as its configuration lists them.
 pub struct Registry {
@@ -22,17 +21,22 @@ pub struct Registry {
     pool: PoolConfig,
     manner: Manner,
     /// What `status` tells of the pool.
-    about: Value,
+    about: status::ServedPool,
 }
 
 impl Registry {
     /// The configuration at `path`, as it was read.
-    pub fn new(path: &Path, pool: &PoolConfig, manner: Manner, about: Value) -> Registry {
+    pub fn new(
+        path: &Path,
+        pool: &PoolConfig,
+        manner: Manner,
+        about: status::ServedPool,
+    ) -> Registry {
         Registry { path: path.to_owned(), pool: pool.clone(), manner, about }
     }
 
     /// What `status` tells of the pool.
-    pub fn about(&self) -> Value {
+    pub fn about(&self) -> status::ServedPool {
         self.about.clone()
     }
 
@@ -168,7 +172,7 @@ impl Registry {
     fn removed(&mut self, device: DeviceId) {
         let index = usize::from(device.0);
         let label = self.pool.devices[index].label();
-        self.about["devices"][index]["gone"] = true.into();
+        self.about.devices[index].gone = true;
         tracing::info!("{label} was removed, and may be unplugged");
         if let Err(why) = self.edit(index, &Edit::Remove) {
             tracing::error!("{why:#} (gone = true to the entry of {label})");
@@ -182,18 +186,17 @@ impl Registry {
         let (old, new) = (self.pool.devices[index].label(), successor.label());
         let edit = if is_finished { Edit::Finish } else { Edit::Forget };
         let outcome = if is_finished {
-            let about = &mut self.about["devices"][index];
-            let gone = about["gone"].take();
-            (about["gone"], about["empty"]) = (false.into(), false.into());
-            about["path"] = new.clone().into();
+            let about = &mut self.about.devices[index];
+            let was_gone = std::mem::take(&mut about.gone);
+            (about.empty, about.path) = (false, new.clone());
             if let Ok(bytes) = devices::backing_bytes(&successor.backing) {
-                about["bytes"] = bytes.into();
+                about.bytes = bytes;
             }
-            match gone == true {
+            match was_gone {
                 true => format!("{new} has been added, in {}", bay::told(&old)),
                 false => format!("{new} has taken the place of {old}, which may be removed"),
             }
-        } else if self.about["devices"][index]["gone"] == true {
+        } else if self.about.devices[index].gone {
             format!("{new} has not been added: {} stays empty", bay::told(&old))
         } else {
             format!("{old} stays: {new} does not take its place")

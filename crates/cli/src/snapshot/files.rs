@@ -2,15 +2,16 @@
 //! program can: the server takes it while it makes the directory.
 
 use anyhow::{Context as _, anyhow, bail};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use tandem_live::control::Snapshot;
+use tandem_live::status::Status;
 use tandem_names::SNAPSHOTS_NAME;
 
 /// `FUSE_SUPER_MAGIC` of `statfs`.
@@ -23,16 +24,23 @@ pub struct Mounted {
     directory: PathBuf,
 }
 
+/// A snapshot of a volume of files.
+#[derive(Debug, Serialize)]
+pub struct OfFiles {
+    volume: String,
+    name: String,
+    path: PathBuf,
+    age_s: u64,
+}
+
 impl Mounted {
     /// All of them.
-    pub fn all(status: &Value) -> Vec<Mounted> {
-        let volumes = status["pool"]["volumes"].as_array().map_or(&[][..], Vec::as_slice);
-        let of_files = volumes.iter().filter(|volume| volume["files"] == true);
+    pub fn all(status: &Status) -> Vec<Mounted> {
+        let of_files = status.pool.volumes.iter().filter(|volume| volume.files);
         of_files
             .filter_map(|volume| {
-                let (name, point) = (volume["name"].as_str()?, volume["mount"].as_str()?);
-                let directory = Path::new(point).join(OsStr::from_bytes(SNAPSHOTS_NAME));
-                Some(Mounted { name: name.to_owned(), directory })
+                let directory = volume.mount.as_ref()?.join(OsStr::from_bytes(SNAPSHOTS_NAME));
+                Some(Mounted { name: volume.name.clone(), directory })
             })
             .collect()
     }
@@ -41,10 +49,9 @@ impl Mounted {
     ///
     /// # Errors
     /// If it is one, and is not mounted.
-    pub fn find(status: &Value, name: &str) -> anyhow::Result<Option<Mounted>> {
-        let volumes = status["pool"]["volumes"].as_array().map_or(&[][..], Vec::as_slice);
-        let is_it = |volume: &&Value| volume["name"] == name && volume["files"] == true;
-        if !volumes.iter().any(|volume| is_it(&volume)) {
+    pub fn find(status: &Status, name: &str) -> anyhow::Result<Option<Mounted>> {
+        let mut volumes = status.pool.volumes.iter();
+        if !volumes.any(|volume| volume.name == name && volume.files) {
             return Ok(None);
         }
         let found = Mounted::all(status).into_iter().find(|mounted| mounted.name == name);
@@ -114,7 +121,7 @@ impl Mounted {
     ///
     /// # Errors
     /// If they cannot be listed: who asks may not be let in.
-    pub fn list(&self, now: SystemTime) -> anyhow::Result<Vec<Value>> {
+    pub fn list(&self, now: SystemTime) -> anyhow::Result<Vec<OfFiles>> {
         let told = || self.directory.display().to_string();
         let lines = match fs::read_dir(&self.directory) {
             Ok(lines) => lines,
@@ -128,14 +135,14 @@ impl Mounted {
             let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let age =
                 since.saturating_sub(Duration::from_secs(u64::try_from(taken_s).unwrap_or(0)));
-            found.push(json!({
-                "volume": self.name,
-                "name": line.file_name().to_string_lossy(),
-                "path": line.path(),
-                "age_s": age.as_secs(),
-            }));
+            found.push(OfFiles {
+                volume: self.name.clone(),
+                name: line.file_name().to_string_lossy().into_owned(),
+                path: line.path(),
+                age_s: age.as_secs(),
+            });
         }
-        found.sort_by_key(|it| it["name"].as_str().map(str::to_owned));
+        found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
     }
 }
@@ -146,10 +153,9 @@ fn unless(kind: ErrorKind) -> impl FnOnce(io::Error) -> io::Result<()> {
 }
 
 /// In words.
-pub fn describe(snapshot: &Value) -> String {
-    let text = |name: &str| snapshot[name].as_str().unwrap_or("-").to_owned();
-    let age = told(snapshot["age_s"].as_u64().unwrap_or(0));
-    format!("  {}@{}: taken {age} ago, in {}\n", text("volume"), text("name"), text("path"))
+pub fn describe(it: &OfFiles) -> String {
+    let (age, path) = (told(it.age_s), it.path.display());
+    format!("  {}@{}: taken {age} ago, in {path}\n", it.volume, it.name)
 }
 
 /// A time as people say it, two units below which nobody cares.
@@ -165,11 +171,13 @@ fn told(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+    use tandem_live::status::{ServedPool, Volume};
 
     #[test]
     fn snapshots_are_told_with_their_age_and_path() {
-        let one =
-            json!({ "volume": "home", "name": "a", "path": "/m/.snapshots/a", "age_s": 7300 });
+        let (volume, name) = ("home".to_owned(), "a".to_owned());
+        let one = OfFiles { volume, name, path: "/m/.snapshots/a".into(), age_s: 7300 };
         assert_eq!(describe(&one), "  home@a: taken 2 h ago, in /m/.snapshots/a\n");
         let ages = [(5, "5 s"), (130, "2 min"), (200_000, "2 days")];
         ages.iter().for_each(|(seconds, text)| assert_eq!(told(*seconds), *text));
@@ -177,13 +185,19 @@ mod tests {
 
     #[test]
     fn volumes_of_blocks_are_not_for_this_and_those_without_mount_say_what_to_do() {
-        let volume = |name, files, mount| json!({ "name": name, "files": files, "mount": mount });
-        let volumes = [
-            volume("disk", false, Value::Null),
-            volume("home", true, json!("/m")),
-            volume("away", true, Value::Null),
+        let volume = |name: &str, files, mount: Option<&str>| Volume {
+            name: name.to_owned(),
+            files,
+            mount: mount.map(PathBuf::from),
+            ..Volume::default()
+        };
+        let volumes = vec![
+            volume("disk", false, None),
+            volume("home", true, Some("/m")),
+            volume("away", true, None),
         ];
-        let status = json!({ "pool": { "volumes": volumes } });
+        let status =
+            Status { pool: ServedPool { volumes, ..ServedPool::default() }, ..Status::default() };
         assert!(Mounted::find(&status, "disk").unwrap().is_none());
         assert!(Mounted::find(&status, "none").unwrap().is_none());
         let home = Mounted::find(&status, "home").unwrap().unwrap();

@@ -3,34 +3,19 @@
 //! Source: requirements I13 to I18. What a person asks first: do both drives live, do both have
 //! everything, and if not, how much is missing and what is to be done.
 
-use super::{bytes, list, number, text};
+use super::path;
 use crate::report::table::{self, Table};
-use serde_json::Value;
 use tandem_block::Duration;
+use tandem_live::status::{Pair, Status};
 
 /// The paths of both legs, as one device.
-pub(super) fn label(status: &Value, device: usize) -> Option<String> {
-    let known = |pair: &&Value| pair["drives"][0] == device;
-    let pair = list(status, "pairs").iter().find(known)?;
-    Some(format!("{} + {}", leg(status, pair, 0), leg(status, pair, 1)))
-}
-
-fn leg<'a>(status: &'a Value, pair: &Value, half: usize) -> &'a str {
-    let drive = pair["drives"][half].as_u64().and_then(|drive| usize::try_from(drive).ok());
-    let known = drive.and_then(|drive| list(&status["pool"], "devices").get(drive));
-    text(known.unwrap_or(&Value::Null), "path")
-}
-
-fn lives(pair: &Value, half: usize) -> bool {
-    pair["alive"][half] != false
-}
-
-fn behind_bytes(pair: &Value, half: usize) -> u64 {
-    pair["behind_bytes"][half].as_u64().unwrap_or(0)
+pub(super) fn label(status: &Status, device: usize) -> Option<String> {
+    let pair = status.pairs.iter().find(|pair| pair.drives[0] == device)?;
+    Some(pair.drives.map(|drive| path(status, drive)).join(" + "))
 }
 
 /// A row for each leg.
-pub(super) fn describe(status: &Value) -> String {
+pub(super) fn describe(status: &Status) -> String {
     let mut table = Table::new(&[
         "<pair",
         "<state",
@@ -42,23 +27,22 @@ pub(super) fn describe(status: &Value) -> String {
         "in RAM",
         "of",
     ]);
-    let pairs = list(status, "pairs");
+    let pairs = &status.pairs;
     for pair in pairs {
         for half in 0..2 {
-            let reads = pair["reads_by_drive"][half].as_u64().unwrap_or(0);
             let mut row = vec![
-                leg(status, pair, half).to_owned(),
+                path(status, pair.drives[half]).to_owned(),
                 state(pair, half).to_owned(),
                 does(pair, half).to_owned(),
-                table::count(reads),
-                table::bytes(behind_bytes(pair, half)),
+                table::count(pair.reads_by_drive[half]),
+                table::bytes(pair.behind_bytes[half]),
             ];
             row.extend(match half {
                 0 => [
-                    table::count(number(pair, "turns")),
-                    table::count(number(pair, "held")),
-                    bytes(pair, "cache_bytes"),
-                    bytes(pair, "cache_bytes_bound"),
+                    table::count(pair.turns),
+                    table::count(pair.held),
+                    table::bytes(pair.cache_bytes),
+                    table::bytes(pair.cache_bytes_bound),
                 ],
                 _ => std::array::from_fn(|_| String::new()),
             });
@@ -73,37 +57,30 @@ pub(super) fn describe(status: &Value) -> String {
 }
 
 /// The third drive of a pair, and how full it is.
-fn journal(status: &Value, pair: &Value) -> Option<String> {
-    let journal = pair.get("journal").filter(|journal| !journal.is_null())?;
-    let path = journal_path(status, journal);
-    if journal["alive"] == false {
+fn journal(status: &Status, pair: &Pair) -> Option<String> {
+    let journal = pair.journal.as_ref()?;
+    let path = path(status, journal.drive);
+    if !journal.alive {
         return Some(format!("The journal {path} is DEAD.\n"));
     }
     Some(format!(
         "The journal {path} holds {} of {}; {} flushes.\n",
-        bytes(journal, "used_bytes"),
-        bytes(journal, "ring_bytes"),
-        table::count(number(journal, "flushes")),
+        table::bytes(journal.used_bytes),
+        table::bytes(journal.ring_bytes),
+        table::count(journal.flushes),
     ))
 }
 
-fn journal_path<'a>(status: &'a Value, journal: &Value) -> &'a str {
-    let drive = journal["drive"].as_u64().and_then(|drive| usize::try_from(drive).ok());
-    let known = drive.and_then(|drive| list(&status["pool"], "devices").get(drive));
-    text(known.unwrap_or(&Value::Null), "path")
-}
-
-fn state(pair: &Value, half: usize) -> &'static str {
-    match (lives(pair, half), behind_bytes(pair, half)) {
+fn state(pair: &Pair, half: usize) -> &'static str {
+    match (pair.alive[half], pair.behind_bytes[half]) {
         (false, _) => "DEAD",
         (true, 0) => "whole",
         (true, _) => "being copied to",
     }
 }
 
-fn does(pair: &Value, half: usize) -> &'static str {
-    let is = |role: &str| pair[role] == half;
-    match (lives(pair, half), is("writes"), is("reads")) {
+fn does(pair: &Pair, half: usize) -> &'static str {
+    match (pair.alive[half], pair.writes == half, pair.reads == half) {
         (false, ..) => "-",
         (true, true, true) => "reads and writes",
         (true, true, false) => "writes",
@@ -113,47 +90,46 @@ fn does(pair: &Value, half: usize) -> &'static str {
 }
 
 /// What is not as it should be.
-pub(super) fn worries(status: &Value) -> Vec<String> {
+pub(super) fn worries(status: &Status) -> Vec<String> {
     let mut worries = Vec::new();
-    for pair in list(status, "pairs") {
+    for pair in &status.pairs {
+        let legs = pair.drives.map(|drive| path(status, drive));
         for half in 0..2 {
-            let (this, other) = (leg(status, pair, half), leg(status, pair, 1 - half));
-            if !lives(pair, half) {
+            let (this, other) = (legs[half], legs[1 - half]);
+            if !pair.alive[half] {
                 worries.push(format!(
                     "{this} is out of service: {other} serves alone, and if it dies too, what only \
                      the pair holds is lost; put a new drive in its place and start with --new-leg \
                      {this}"
                 ));
-            } else if behind_bytes(pair, half) > 0 {
+            } else if pair.behind_bytes[half] > 0 {
                 worries.push(format!(
                     "{this} lacks {} that only {other} holds: it is being copied, {} so far",
-                    table::bytes(behind_bytes(pair, half)),
-                    bytes(pair, "resynced_bytes"),
+                    table::bytes(pair.behind_bytes[half]),
+                    table::bytes(pair.resynced_bytes),
                 ));
             }
         }
-        let journal = &pair["journal"];
-        if journal["alive"] == false {
-            let path = journal_path(status, journal);
+        if let Some(journal) = pair.journal.as_ref().filter(|journal| !journal.alive) {
+            let path = path(status, journal.drive);
             worries.push(format!(
                 "the journal {path} is out of service: a power cut together with the death of a \
                  leg would lose flushed data; put a new drive in its place and start with \
                  --new-leg {path}"
             ));
         }
-        if pair["exposed"] == true {
+        if pair.exposed {
             worries.push(
                 "a drive of a pair died, and what it had is being written to the other one: until \
                  that is over a power cut loses flushed data"
                     .to_owned(),
             );
         }
-        let repaired = number(pair, "repaired_reads");
-        if repaired > 0 {
+        if pair.repaired_reads > 0 {
             worries.push(format!(
                 "{} reads of a pair failed or were wrong on one drive, and were answered by the \
                  other one",
-                table::count(repaired)
+                table::count(pair.repaired_reads)
             ));
         }
     }
@@ -161,32 +137,31 @@ pub(super) fn worries(status: &Value) -> Vec<String> {
 }
 
 /// How long nothing is written before the next change of roles, where that is not zero.
-pub(super) fn rest(status: &Value) -> String {
-    let idle = |pair: &Value| Duration::from_ns(number(pair, "idle_ns"));
-    let of = |pair: &Value| {
+pub(super) fn rest(status: &Status) -> String {
+    let of = |pair: &Pair| {
         format!(
-            "Before reads and writes of {} + {} change places nothing is written for {}; a leg \
-             writes {} in a second.\n",
-            leg(status, pair, 0),
-            leg(status, pair, 1),
-            idle(pair),
-            bytes(pair, "write_bytes_per_s"),
+            "Before reads and writes of {} change places nothing is written for {}; a leg writes {} in \
+             a second.\n",
+            pair.drives.map(|drive| path(status, drive)).join(" + "),
+            Duration::from_ns(pair.idle_ns),
+            table::bytes(pair.write_bytes_per_s),
         )
     };
-    list(status, "pairs").iter().filter(|pair| idle(pair).ns > 0).map(of).collect()
+    status.pairs.iter().filter(|pair| pair.idle_ns > 0).map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn status(pair: Value) -> Value {
+    fn status(pair: Value) -> Status {
         let device = |path: &str| json!({ "path": path, "role": "ssd" });
-        json!({
+        let document = json!({
             "pool": { "devices": [device("a.img"), device("disk.img"), device("b.img")] },
             "pairs": [pair],
-        })
+        });
+        serde_json::from_value(document).unwrap()
     }
 
     #[test]

@@ -5,14 +5,17 @@
 
 pub mod attacks;
 pub mod certificates;
+pub mod fixture;
 pub mod mounting;
 pub mod program;
 pub mod sigkill;
 pub mod synced;
+pub mod user;
 
+pub use fixture::PoolFixture;
 use rustix::process::{Pid, Signal};
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -107,6 +110,13 @@ impl Server {
         self.end()
     }
 
+    /// Stops it cleanly; what it said.
+    pub fn stops(self) -> String {
+        let (ended, said) = self.stop();
+        assert!(ended.success(), "{said}");
+        said
+    }
+
     /// Waits for its end: exit status and stderr.
     pub fn end(&mut self) -> (ExitStatus, String) {
         let deadline = Instant::now() + PATIENCE;
@@ -126,28 +136,5 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// A pool's configuration in a folder of its own.
-pub struct Pool {
-    pub folder: tempfile::TempDir,
-    pub config: PathBuf,
-}
-
-impl Pool {
-    pub fn new(text: &str) -> Pool {
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("pool.toml");
-        std::fs::write(&config, text).unwrap();
-        Pool { folder, config }
-    }
-
-    pub fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    pub fn config(&self) -> &str {
-        self.config.to_str().unwrap()
     }
 }

@@ -1,7 +1,7 @@
 //! How does a test mount a volume of files with the real program?
 
-use super::Pool;
-use super::program::{formatted, printed, program, tandem, told};
+use super::PoolFixture;
+use super::program::{printed, program, told};
 use super::synced::{Cleared, Mounted};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ pub fn has_fuse(what: &str) -> bool {
 
 /// A formatted pool whose volume of files has the empty mount point `mnt`; what is mounted there at the
 /// end is unmounted.
-pub fn with_point(text: &str) -> (Pool, PathBuf, Cleared) {
-    let pool = formatted(text);
+pub fn with_point(text: &str) -> (PoolFixture, PathBuf, Cleared) {
+    let pool = PoolFixture::formatted(text);
     let point = pool.at("mnt");
     fs::create_dir(&point).unwrap();
     let cleared = Cleared(point.clone());
@@ -26,21 +26,21 @@ pub fn with_point(text: &str) -> (Pool, PathBuf, Cleared) {
 }
 
 /// Mounts it, with more words for `tandem mount`.
-pub fn mount_as(pool: &Pool, point: &Path, words: &[&str]) -> Mounted {
+pub fn mount_as(pool: &PoolFixture, point: &Path, words: &[&str]) -> Mounted {
     let started = Mounted::start(program(), &[&["mount", pool.config()], words].concat(), point);
     started.unwrap_or_else(|output| panic!("{}", told(&output)))
 }
 
 /// Mounts it.
-pub fn mount(pool: &Pool, point: &Path) -> Mounted {
+pub fn mount(pool: &PoolFixture, point: &Path) -> Mounted {
     mount_as(pool, point, &[])
 }
 
 /// Ends with a file system that is sound. Returns what the mount said.
-pub fn end(mounted: Mounted, pool: &Pool) -> String {
+pub fn end(mounted: Mounted, pool: &PoolFixture) -> String {
     let (ended, said) = mounted.stop();
     assert!(ended.success(), "{said}");
-    let checked = tandem(&["check", pool.config()]);
+    let checked = pool.run("check", &[]);
     assert!(checked.status.success(), "{}{}", printed(&checked), told(&checked));
     said
 }

@@ -1,7 +1,6 @@
 //! How is a pool made, filled, served, damaged and looked at by the real program?
 
-use super::sigkill::over_nbd;
-use super::{Pool, Server};
+use super::PoolFixture;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -58,36 +57,16 @@ pub fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(output)))
 }
 
-/// A pool that was just made.
-pub fn formatted(text: &str) -> Pool {
-    let pool = Pool::new(text);
-    let output = tandem(&["format", pool.config()]);
-    assert!(output.status.success(), "{}", told(&output));
-    pool
-}
-
-/// Serves it.
-pub fn start(pool: &Pool) -> Server {
-    Server::start(program(), &[pool.config()]).unwrap_or_else(|output| panic!("{}", told(&output)))
-}
-
-/// What a running server answers.
-pub fn status(pool: &Pool) -> serde_json::Value {
-    let output = tandem(&["status", pool.config(), "--json"]);
-    assert!(output.status.success(), "{}", told(&output));
-    json(&output)
-}
-
 /// What each round writes.
 pub fn round_byte(round: u64) -> u8 {
     u8::try_from(round + 1).expect("there are few rounds")
 }
 
 /// A pool that holds something: flushed, and stopped as asked.
-pub fn filled(text: &str, cleanly: bool) -> Pool {
-    let pool = formatted(text);
-    let server = start(&pool);
-    let mut target = over_nbd(pool.folder.path()).unwrap();
+pub fn filled(text: &str, cleanly: bool) -> PoolFixture {
+    let pool = PoolFixture::formatted(text);
+    let server = pool.start();
+    let mut target = pool.nbd();
     for round in 0..ROUNDS {
         let bytes = [round_byte(round); ROUND_BYTES];
         target.write(round * ROUND_STEP, &bytes, false).unwrap();
@@ -102,9 +81,9 @@ pub fn filled(text: &str, cleanly: bool) -> Pool {
 }
 
 /// Serves what `filled` wrote.
-pub fn works(pool: &Pool) {
-    let server = start(pool);
-    let mut target = over_nbd(pool.folder.path()).unwrap();
+pub fn works(pool: &PoolFixture) {
+    let server = pool.start();
+    let mut target = pool.nbd();
     for round in 0..ROUNDS {
         let bytes = [round_byte(round); ROUND_BYTES];
         assert!(target.read(round * ROUND_STEP, ROUND_BYTES).unwrap() == bytes);
@@ -113,7 +92,7 @@ pub fn works(pool: &Pool) {
 }
 
 /// What lies on the drives, of those that there are.
-pub fn images(pool: &Pool) -> Vec<Vec<u8>> {
+pub fn images(pool: &PoolFixture) -> Vec<Vec<u8>> {
     let images = ["ssd.img", "hdd.img"].map(|name| pool.at(name));
     images.iter().filter(|path| path.exists()).map(|path| std::fs::read(path).unwrap()).collect()
 }

@@ -5,7 +5,7 @@
 //! versions a crash may leave: the last one that was flushed, or any later one. Blocks that were
 //! only ever written whole must be whole.
 
-use super::{Pool, Server};
+use super::{PoolFixture, Server};
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::ReadWriteFlags;
 use std::collections::BTreeMap;
@@ -441,7 +441,7 @@ impl Drop for AtTheEnd<'_> {
 pub fn run(plan: &Plan, way: &Way) -> Result<Outcome, String> {
     let ssd = "profile = \"960evo\"\n";
     let leg = format!("{ssd}{}", way.pair.unwrap_or_default());
-    let pool = Pool::new(&format!("{}{}", POOL.replacen(ssd, &leg, 1), way.serve));
+    let pool = PoolFixture::new(&format!("{}{}", POOL.replacen(ssd, &leg, 1), way.serve));
     let clear = || (way.clear)(pool.folder.path());
     clear();
     let _at_the_end = AtTheEnd(&clear);
@@ -480,7 +480,7 @@ pub fn run(plan: &Plan, way: &Way) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-fn command(plan: &Plan, pool: &Pool) -> Command {
+fn command(plan: &Plan, pool: &PoolFixture) -> Command {
     let mut command = Command::new(&plan.tandem);
     command.args(["serve", pool.config()]);
     if plan.ignore_flushes {
@@ -490,7 +490,7 @@ fn command(plan: &Plan, pool: &Pool) -> Command {
 }
 
 /// `None` if the pool cannot be recovered, which is a loss.
-fn start(plan: &Plan, pool: &Pool, outcome: &mut Outcome) -> Result<Option<Server>, String> {
+fn start(plan: &Plan, pool: &PoolFixture, outcome: &mut Outcome) -> Result<Option<Server>, String> {
     match Server::run(command(plan, pool)) {
         Ok(server) => Ok(Some(server)),
         Err(output) if output.status.code() == Some(1) => {
@@ -503,7 +503,7 @@ fn start(plan: &Plan, pool: &Pool, outcome: &mut Outcome) -> Result<Option<Serve
 }
 
 fn verify(
-    pool: &Pool,
+    pool: &PoolFixture,
     open: Open,
     writers: &mut [Writer],
     outcome: &mut Outcome,
@@ -515,7 +515,7 @@ fn verify(
 /// Lets all writers work, and kills the server in the middle of it.
 fn crash(
     server: Server,
-    pool: &Pool,
+    pool: &PoolFixture,
     open: Open,
     writers: &mut [Writer],
     rng: &mut Rng,
@@ -544,7 +544,7 @@ fn crash(
 }
 
 /// The offline check agrees that all is well.
-fn check(plan: &Plan, pool: &Pool, outcome: &mut Outcome) -> Result<(), String> {
+fn check(plan: &Plan, pool: &PoolFixture, outcome: &mut Outcome) -> Result<(), String> {
     let output = Command::new(&plan.tandem).args(["check", pool.config(), "--json"]).output();
     let output = output.map_err(|error| error.to_string())?;
     if output.status.code() != Some(0) {

@@ -6,7 +6,7 @@
 //! writes blocks of a file in place, past the kernel's memory, as databases do.
 //! What it was told is durable must be there, whole; what it was not told may be there or not.
 
-use super::{PATIENCE, Pool, Server};
+use super::{PATIENCE, PoolFixture, Server};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -385,7 +385,7 @@ impl Known {
 /// # Errors
 /// If it could not be tried.
 pub fn run(plan: &Plan) -> Result<Outcome, String> {
-    let pool = Pool::new(EMULATED);
+    let pool = PoolFixture::new(EMULATED);
     let point = pool.at("mnt");
     fs::create_dir(&point).map_err(|error| error.to_string())?;
     let _cleared = Cleared(point.clone());
@@ -442,7 +442,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, String> {
 }
 
 /// The last server is stopped as asked, and nothing is wrong.
-fn end_well(mounted: Mounted, plan: &Plan, pool: &Pool) -> Result<(), String> {
+fn end_well(mounted: Mounted, plan: &Plan, pool: &PoolFixture) -> Result<(), String> {
     let (status, said) = mounted.stop();
     if !status.success() {
         return Err(format!("the last server gave {status}: {said}"));

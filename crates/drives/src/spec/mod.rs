@@ -15,9 +15,7 @@ mod tests;
 pub use hdd::{DrainLaw, HddSpec, Rotation, SmrSpec};
 pub use registry::{DriveKind, KnownSpec, SPECS, load};
 pub use ssd::{GcSpec, SlcOverflow, SlcSpec, SsdSpec, SuspendSpec};
-pub use value::{
-    Bytes, BytesPerSecond, LatencyTable, Nanos, Ppm, SOURCES, Sourced, parse_bytes, parse_nanos,
-};
+pub use value::{Bytes, BytesPerSecond, LatencyTable, Nanos, Ppm, SOURCES, Sourced};
 
 use serde::Deserialize;
 use tandem_block::BLOCK_BYTES;

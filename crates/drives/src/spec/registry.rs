@@ -125,22 +125,6 @@ pub fn load(name_or_path: &str) -> Result<DriveSpec, SpecError> {
 /// The known name with the smallest edit distance; the first of equals.
 fn nearest(name: &str) -> &'static str {
     let name: String = name.chars().take(64).collect::<String>().to_ascii_lowercase();
-    let best = SPECS.iter().min_by_key(|known| edit_distance(known.name, &name));
+    let best = SPECS.iter().min_by_key(|known| strsim::levenshtein(known.name, &name));
     best.expect("the registry is not empty").name
-}
-
-/// Levenshtein's distance between two short texts.
-fn edit_distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, char_left) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, char_right) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(char_left != *char_right);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[right.len()]
 }

@@ -3,6 +3,7 @@
 //! Source: design decision 3 and models §4 (a number without a source is not allowed in a spec).
 
 use serde::{Deserialize, Deserializer, de::Error as _};
+use tandem_block::Quantity;
 
 /// A number (or switch) and where it is from.
 ///
@@ -65,92 +66,32 @@ pub struct Ppm(pub i64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencyTable(pub Vec<(u64, u64)>);
 
-const BYTE_UNITS: [(&str, u64); 9] = [
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
-    ("B", 1),
-];
-const TIME_UNITS: [(&str, u64); 4] =
-    [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-
-/// Reads `<decimal><unit>` exactly, without floating point.
-fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
-    let names = || units.iter().map(|unit| unit.0).collect::<Vec<_>>().join(", ");
-    let text = text.trim();
-    let (number, factor) = units
-        .iter()
-        .find_map(|(name, factor)| text.strip_suffix(name).map(|number| (number, *factor)))
-        .ok_or_else(|| format!("`{text}` has no unit; write one of {}", names()))?;
-    parse_decimal(number.trim(), factor)
-        .ok_or_else(|| format!("`{text}` is not a whole number of the smallest unit in range"))
-}
-
-/// `number * factor` where `number` is decimal; `None` if it is no number, too large, or not whole.
-fn parse_decimal(number: &str, factor: u64) -> Option<u64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !digits_only(whole) || !digits_only(fraction) || fraction.len() > 12 {
-        return None;
-    }
-    let scale = 10u128.pow(u32::try_from(fraction.len()).ok()?);
-    let mantissa: u128 = format!("{whole}{fraction}").parse().ok()?;
-    let scaled = mantissa.checked_mul(u128::from(factor))?;
-    if scaled % scale != 0 { None } else { u64::try_from(scaled / scale).ok() }
-}
-
-/// Bytes from text such as `16MiB`.
-///
-/// # Errors
-/// If there is no known unit or no exact number before it.
-pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    parse_with_unit(text, &BYTE_UNITS)
-}
-
-/// Nanoseconds from text such as `12ms`.
-///
-/// # Errors
-/// If there is no known unit or no exact number before it.
-pub fn parse_nanos(text: &str) -> Result<u64, String> {
-    parse_with_unit(text, &TIME_UNITS)
-}
-
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        parse_bytes(&String::deserialize(from)?).map(Bytes).map_err(D::Error::custom)
+        Quantity::Bytes.parse(&String::deserialize(from)?).map(Bytes).map_err(D::Error::custom)
     }
 }
 
 impl<'de> Deserialize<'de> for Nanos {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        parse_nanos(&String::deserialize(from)?).map(Nanos).map_err(D::Error::custom)
+        Quantity::Time.parse(&String::deserialize(from)?).map(Nanos).map_err(D::Error::custom)
     }
 }
 
 impl<'de> Deserialize<'de> for BytesPerSecond {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        let size = text
-            .trim()
-            .strip_suffix("/s")
-            .ok_or_else(|| D::Error::custom(format!("`{text}` must end in /s, as in 210MB/s")))?;
-        parse_bytes(size).map(BytesPerSecond).map_err(D::Error::custom)
+        let rate = Quantity::ByteRate.parse(&String::deserialize(from)?);
+        rate.map(BytesPerSecond).map_err(D::Error::custom)
     }
 }
 
 impl<'de> Deserialize<'de> for Ppm {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
-        let wrong = || D::Error::custom(format!("`{text}` must be a percentage, as in 1.3%"));
-        let number = text.trim().strip_suffix('%').ok_or_else(wrong)?;
-        let (sign, number) = number.strip_prefix('-').map_or((1, number), |rest| (-1, rest));
-        let ppm = parse_decimal(number.trim(), 10_000).ok_or_else(wrong)?;
-        i64::try_from(ppm).map(|ppm| Ppm(sign * ppm)).map_err(|_| wrong())
+        let text = text.trim();
+        let (sign, number) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+        let ppm = Quantity::Share.within(number, 0..=i64::MAX as u64).map_err(D::Error::custom)?;
+        Ok(Ppm(sign * ppm as i64))
     }
 }
 
@@ -168,30 +109,5 @@ impl<'de> Deserialize<'de> for LatencyTable {
             return Err(D::Error::custom("latencies must be at most 100s"));
         }
         Ok(LatencyTable(rows))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_exactly() {
-        for (text, want) in [
-            ("512B", Some(512)),
-            ("0.25MiB", Some(262_144)),
-            ("10TB", Some(10_000_000_000_000)),
-            (" 16 MiB ", Some(16 << 20)),
-            ("0.3B", None),
-            ("16", None),
-            ("-1MiB", None),
-            ("99999999999TiB", None),
-            ("1e3B", None),
-        ] {
-            assert_eq!(parse_bytes(text).ok(), want, "{text}");
-        }
-        assert_eq!(parse_nanos("0.8ms"), Ok(800_000));
-        assert_eq!(parse_nanos("3.3us"), Ok(3_300));
-        assert!(parse_nanos("12").is_err_and(|why| why.contains("no unit")));
     }
 }

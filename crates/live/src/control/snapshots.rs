@@ -121,22 +121,6 @@ fn id_of(name: &str) -> ObjectId {
     ObjectId(name.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
 }
 
-/// All snapshots of a pool, by name, for its status.
-pub(crate) fn list(engine: &Engine) -> Vec<Value> {
-    let snapshots = engine.objects().named().filter(|(_, known)| known.is_snapshot);
-    snapshots
-        .map(|(id, known)| {
-            let (volume, name) = known.name.rsplit_once('@').unwrap_or(("", &known.name));
-            json!({
-                "volume": volume,
-                "name": name,
-                "bytes": known.size_bytes,
-                "own_bytes": engine.own_bytes(id),
-            })
-        })
-        .collect()
-}
-
 /// Asks the server behind this socket to take a snapshot, or to delete one.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use super::SynthError;
 use crate::{fields, spell};
-use tandem_block::{GIB, KIB, MIB, TIB};
+use tandem_block::Quantity;
 
 /// One thing that a generator can be told.
 #[derive(Clone, Copy, Debug)]
@@ -115,16 +115,20 @@ impl Kind {
     /// Reads a value; the error says what would do.
     fn read(self, text: &str) -> Result<u64, String> {
         match self {
-            Kind::Bytes { least, most } => quantity(text, BYTE_UNITS, 1)
+            Kind::Bytes { least, most } => fields::whole(text.as_bytes(), "")
+                .ok()
+                .or_else(|| Quantity::Bytes.parse(text).ok())
                 .filter(|bytes| bytes.is_multiple_of(512) && (least..=most).contains(bytes))
                 .ok_or_else(|| {
                     format!(
                         "a multiple of 512 bytes from {} to {}, written like 4KiB",
-                        in_units(least),
-                        in_units(most)
+                        Quantity::Bytes.print(least),
+                        Quantity::Bytes.print(most)
                     )
                 }),
-            Kind::Time { least_ns, most_ns } => quantity(text, TIME_UNITS, 0)
+            Kind::Time { least_ns, most_ns } => Quantity::Time
+                .parse(text)
+                .ok()
                 .filter(|ns| (least_ns..=most_ns).contains(ns))
                 .ok_or_else(|| {
                     let span = tandem_block::Duration::from_ns;
@@ -149,47 +153,20 @@ impl Kind {
     }
 }
 
-const BYTE_UNITS: &[(&str, u64)] =
-    &[("B", 1), ("KiB", KIB), ("MiB", MIB), ("GiB", GIB), ("TiB", TIB)];
-const TIME_UNITS: &[(&str, u64)] =
-    &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
-
-/// A decimal number and its unit, in the smallest unit. `bare` is the factor of a number without a
-/// unit; 0 forbids it.
-fn quantity(text: &str, units: &[(&str, u64)], bare: u64) -> Option<u64> {
-    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = (text[..at].trim_end(), &text[at..]);
-    let factor = match unit {
-        "" => bare,
-        unit => units.iter().find(|(name, _)| *name == unit)?.1,
-    };
-    if factor == 0 {
-        return None;
-    }
-    const BILLION: u128 = 1_000_000_000;
-    let billionths = fields::decimal(number.as_bytes(), 9, "").ok()?;
-    u64::try_from(u128::from(billionths) * u128::from(factor) / BILLION).ok()
-}
-
 /// A share in millionths, from `30%` or `0.3`.
 fn share(text: &str) -> Option<u64> {
-    let ppm = match text.strip_suffix('%') {
-        Some(percent) => fields::decimal(percent.trim_end().as_bytes(), 4, ""),
-        None => fields::decimal(text.as_bytes(), 6, ""),
+    let ppm = match text.ends_with('%') {
+        true => Quantity::Share.parse(text).ok(),
+        false => fields::decimal(text.as_bytes(), 6, "").ok(),
     };
-    ppm.ok().filter(|&ppm| ppm <= 1_000_000)
-}
-
-fn in_units(bytes: u64) -> String {
-    let fits = |unit: &&(&str, u64)| bytes >= unit.1 && bytes.is_multiple_of(unit.1);
-    let (name, factor) = BYTE_UNITS.iter().rev().find(fits).unwrap_or(&("B", 1));
-    format!("{}{name}", bytes / factor)
+    ppm.filter(|&ppm| ppm <= 1_000_000)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::synth::GENERATORS;
+    use tandem_block::TIB;
 
     #[test]
     fn values_are_read_with_their_units() {

@@ -67,7 +67,7 @@ const ENOMEM: &str = "[0, 0, 0, 12";
 /// A good client beside attackers, while the process may map less than it is allowed to take.
 pub fn under_a_memory_limit(attack: &Attack, plan: &Plan) -> Result<Outcome, String> {
     let keys = if plan.keys { TOLD } else { "" };
-    let pool = super::Pool::new(&format!("{IN_A_FILE}{keys}"));
+    let pool = super::PoolFixture::new(&format!("{IN_A_FILE}{keys}"));
     let format = Command::new(&plan.tandem).args(["format", pool.config()]).output();
     format.map_err(|error| error.to_string())?;
     let mut command = Command::new("prlimit");

@@ -10,7 +10,7 @@ pub mod limits;
 pub mod measured;
 
 use super::program::{self, told};
-use super::{Pool, Server};
+use super::{PoolFixture, Server};
 use attackers::{Attackers, Shape};
 use measured::{Resident, Window};
 use std::path::{Path, PathBuf};
@@ -225,7 +225,7 @@ const SLACK_BYTES: u64 = 64 << 20;
 
 /// A server under attack.
 pub struct Victim {
-    pub pool: Pool,
+    pub pool: PoolFixture,
     pub server: Server,
 }
 
@@ -236,7 +236,7 @@ impl Victim {
     /// What the server said, if it does not come up.
     pub fn start(plan: &Plan, text: &str, keys: &str) -> Result<Victim, String> {
         let text = if plan.keys { format!("{text}{keys}") } else { text.to_owned() };
-        let pool = Pool::new(&text);
+        let pool = PoolFixture::new(&text);
         let server = Server::start(&plan.tandem, &[pool.config()]).map_err(|out| told(&out))?;
         Ok(Victim { pool, server })
     }
