@@ -1,5 +1,7 @@
 //! Replicas: drives that hold, or shall hold, what another one holds.
 
+pub(crate) mod piece;
+
 use crate::config::EngineConfig;
 use crate::mirror::Pairs;
 use crate::replacement::Replacement;

@@ -3,8 +3,14 @@
 //! Source: requirements I13 to I18, B9. A longer look is
 //! `cargo run --release -p tandem-sim --example pair_crashes`.
 
+use tandem_block::{BLOCK_BYTES, DeviceId, Instant};
+use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
+use tandem_engine::Engine;
+use tandem_engine::format::layout::Layout;
+use tandem_engine::format::pair::HEADER_BYTES;
 use tandem_engine::mirror::Answer;
+use tandem_sim::Simulation;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::leg_deaths;
 use tandem_sim::pool::SwarmConfig;
@@ -174,4 +180,95 @@ fn what_users_read_after_a_start_hangs_on_no_leg() {
     }
     let found = ok(leg_deaths::at_once(run, 2));
     assert!(found.resyncing > 20, "{found:?}");
+}
+
+/// A pool whose second leg was replaced just now, and when that was. From some time on a block of the
+/// other one cannot be read.
+fn replaced(seed: u64, bad: Option<(u64, Instant)>) -> (Run, Instant) {
+    let config = SwarmConfig::paired(seed, "ssd-first", 100);
+    let rule = |(at, from): (u64, Instant)| FaultRule {
+        ops: OpFilter::Reads,
+        range: Some((HEADER_BYTES + at, HEADER_BYTES + at + 512)),
+        from,
+        count: u64::MAX,
+        ..FaultRule::once(Fault::Error)
+    };
+    let drives = config.drives().into_iter().enumerate().map(|(i, drive)| {
+        let rules: Vec<FaultRule> = bad.filter(|_| i == 0).map(rule).into_iter().collect();
+        let drive = Faulty::new(drive, DeviceId(i as u8), FaultScript::of(rules), seed);
+        Box::new(drive) as Box<dyn tandem_block::Drive>
+    });
+    let drives = drives.collect();
+    let engine = Engine::new(config.engine(true)).expect("a valid configuration");
+    let mut run = ok(Run::over(config, Simulation::new(engine, drives, true)));
+    while ok(run.step()) {}
+    run.lose_leg(1);
+    run.extend(30, 1);
+    ok(run.finish());
+    run.replace_leg(1);
+    run.allow_failures();
+    let at = run.sim.now;
+    ok(run.kill(None));
+    run.leg_is_known();
+    (run, at)
+}
+
+/// As `replaced`, and then it is used until the new leg lacks at most so much.
+fn copied(seed: u64, bad: impl Fn(&Layout) -> u64, lacks_max: u64) -> Run {
+    let (begins, at) = replaced(seed, None);
+    let layout = begins.sim.engine.devices()[0].layout;
+    let (mut run, _) = replaced(seed, Some((bad(&layout), at)));
+    run.extend(1_000_000, 2);
+    for _ in 0..400_000 {
+        let stale_bytes = run.sim.engine.pairs()[0].stale_bytes;
+        if stale_bytes[0] == 0 && stale_bytes[1] <= lacks_max {
+            return run;
+        }
+        assert!(ok(run.step()), "there is always more");
+    }
+    panic!("seed {seed}: the copying ends: {}", run.sim.engine.debug_state());
+}
+
+/// One block of the leg that serves alone cannot be read: everything else is copied, and the pair is
+/// whole. What is written there later is on both: without the bad leg all is as it was promised.
+#[test]
+fn a_bad_block_does_not_keep_a_pair_from_being_whole() {
+    let (mut lost, mut turns) = (0, 0);
+    for seed in 0..6 {
+        let last =
+            |layout: &Layout| layout.slot_offset + (layout.slot_count - 1 - seed) * BLOCK_BYTES;
+        let mut run = copied(seed, last, 0);
+        lost += run.sim.engine.pairs()[0].stats.unreadable_blocks;
+        run.extend(400, 3);
+        while ok(run.step()) {}
+        ok(run.flush_all());
+        turns += run.sim.engine.pairs()[0].stats.turns;
+        for block in 0..20 {
+            ok(run.write_and_read(block));
+        }
+        ok(run.flush_all());
+        let mut alone = run.clone();
+        alone.lose_leg(0);
+        alone.extend(50, 5);
+        ok(alone.finish());
+        ok(alone.crash(CutMode::DropAll, None));
+        ok(run.finish());
+    }
+    assert!(lost > 2 && turns > 20, "{lost} {turns}");
+}
+
+/// A bad block of metadata is not copied as zeroes, which a start could take for something. It alone is
+/// lacking until it is written.
+#[test]
+fn a_bad_block_of_metadata_is_not_copied_as_zeroes() {
+    let mut lacking = 0;
+    for seed in 0..6 {
+        let mut run = copied(seed, |layout| layout.slot_offset - BLOCK_BYTES, BLOCK_BYTES);
+        let pair = run.sim.engine.pairs()[0];
+        assert_eq!(pair.stats.unreadable_blocks, 0, "{pair:?}");
+        lacking += pair.stale_bytes[1];
+        run.extend(50, 5);
+        ok(run.finish());
+    }
+    assert!(lacking > 0, "it was met");
 }

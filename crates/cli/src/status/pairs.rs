@@ -125,6 +125,13 @@ pub(super) fn worries(status: &Status) -> Vec<String> {
                     .to_owned(),
             );
         }
+        if pair.unreadable_blocks > 0 {
+            worries.push(format!(
+                "{} blocks of a pair could not be read while they were copied to the other drive: \
+                 reads of them fail until they are written again",
+                table::count(pair.unreadable_blocks)
+            ));
+        }
         if pair.repaired_reads > 0 {
             worries.push(format!(
                 "{} reads of a pair failed or were wrong on one drive, and were answered by the \
@@ -201,12 +208,13 @@ mod tests {
         }
         let copied = status(json!({
             "drives": [0, 2], "alive": [true, true], "writes": 0, "reads": 0,
-            "behind_bytes": [0, 3 << 20], "resynced_bytes": 1 << 20,
+            "behind_bytes": [0, 3 << 20], "resynced_bytes": 1 << 20, "unreadable_blocks": 2,
         }));
         assert!(describe(&copied).contains("being copied to"));
         let told = worries(&copied).join("\n");
         assert!(
             told.contains("b.img lacks 3.0 MiB that only a.img holds: it is being copied, 1.0 MiB")
         );
+        assert!(told.contains("2 blocks of a pair could not be read"), "{told}");
     }
 }

@@ -97,8 +97,12 @@ impl Pairs {
     }
 
     /// From now on what is read is read for users.
-    pub(crate) fn engine_runs(&mut self) {
-        self.mirrors.iter_mut().for_each(Mirror::engine_runs);
+    pub(crate) fn engine_runs(&mut self, io: &DeviceIo) {
+        for (mirror, pair) in self.mirrors.iter_mut().zip(&io.config().pairs) {
+            let layout = &io[pair.device].layout;
+            let bytes = layout.slot_count * BLOCK_BYTES;
+            mirror.engine_runs((layout.slot_offset, layout.slot_offset + bytes));
+        }
     }
 
     /// What is under way, in words.

@@ -66,6 +66,11 @@ impl Metas {
         self.writes.iter().map(|(_, write)| (write.offset, write.end()))
     }
 
+    /// … and is any of it there?
+    pub fn touches(&self, start: u64, end: u64) -> bool {
+        self.extents().any(|(from, to)| start < to && from < end)
+    }
+
     pub fn begin_read(
         &mut self,
         read: MetaRead,

@@ -286,9 +286,9 @@ impl Mirror {
         roles.min(held).min(self.resync.due(&self.roles, now)).min(self.journal.due())
     }
 
-    /// The engine serves.
-    pub fn engine_runs(&mut self) {
-        self.resync.engine_runs();
+    /// The engine serves; it has data here, each block with a checksum.
+    pub fn engine_runs(&mut self, data: (u64, u64)) {
+        self.resync.engine_runs(data);
     }
 
     /// The engine has stopped and sends nothing more.
@@ -376,6 +376,7 @@ impl Mirror {
             held_ns: writes.held_ns,
             records: self.records.count(),
             resynced_bytes: self.resync.copied_bytes(),
+            unreadable_blocks: self.resync.unreadable_blocks(),
             repaired_reads: reads.repaired + self.metas.repaired(),
             failures: self.roles.failures(),
             journal_failures: self.journal.failures(),

@@ -9,25 +9,19 @@ use super::commands::Commands;
 use super::config;
 use super::flight::Flight;
 use super::journal::Journal;
-use super::meta::Metas;
 use super::roles::{Death, Phase, Roles};
 use super::stale::Stale;
 use super::survivor::Survivor;
 use crate::port::IoOp;
-use tandem_block::{Duration, Instant, IoError, PayloadId};
+use crate::replicas::piece::{Piece, Pieces, Read};
+use tandem_block::{BLOCK_BYTES, Duration, Instant, IoError, PayloadId};
 
 /// Bytes in a second while users are served: half of what an old SATA SSD writes (guess).
 const BYTES_PER_S: u64 = 100_000_000;
 /// After so many bytes what was reached is put on record, so that a crash does not begin again.
 const RECORDED_BYTES: u64 = 1 << 30;
-
-#[derive(Clone, Debug)]
-struct Piece {
-    leg: usize,
-    start: u64,
-    end: u64,
-    buffer: PayloadId,
-}
+/// After something that cannot be read the copy rests so long (guess).
+const SKIPPED_REST: Duration = Duration::from_s(1);
 
 /// What has to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +45,13 @@ pub(super) enum Failure {
 pub(super) struct Resync {
     /// What each leg lacks: it is not read there.
     stale: [Stale; 2],
-    piece: Option<Piece>,
-    next_at: Option<Instant>,
+    pieces: Pieces,
+    /// Which leg gets the piece that is claimed.
+    target: usize,
+    /// What could not be read and must not be zeroes: the leg lacks it until it is written, or can be read.
+    skipped: Stale,
+    /// Where the engine has data, each block with a checksum; known when it serves.
+    data: (u64, u64),
     unrecorded_bytes: u64,
     /// Legs that were flushed since the last piece.
     flushed: [bool; 2],
@@ -72,8 +71,10 @@ impl Resync {
     pub fn new() -> Resync {
         Resync {
             stale: Default::default(),
-            piece: None,
-            next_at: None,
+            pieces: Pieces::new(),
+            target: 0,
+            skipped: Stale::default(),
+            data: (0, 0),
             unrecorded_bytes: 0,
             flushed: [false; 2],
             recording: false,
@@ -94,11 +95,11 @@ impl Resync {
 
     /// Is a piece that touches this under way?
     pub fn covers(&self, start: u64, end: u64) -> bool {
-        self.piece.as_ref().is_some_and(|piece| start < piece.end && piece.start < end)
+        self.pieces.covers((start, end))
     }
 
     pub fn is_idle(&self) -> bool {
-        self.piece.is_none() && !self.recording
+        self.pieces.claimed().is_none() && !self.recording
     }
 
     /// Does no leg lack anything?
@@ -133,9 +134,15 @@ impl Resync {
         (0..2).filter(|&leg| roles.is_alive(leg) && !lacks_all(leg)).map(|leg| 1 << leg).sum()
     }
 
-    /// The engine serves.
-    pub fn engine_runs(&mut self) {
+    /// Blocks that could not be read, and are zeroes on the leg that was behind.
+    pub fn unreadable_blocks(&self) -> u64 {
+        self.pieces.unreadable_blocks()
+    }
+
+    /// The engine serves; it has data here.
+    pub fn engine_runs(&mut self, data: (u64, u64)) {
         self.is_recovering = false;
+        self.data = data;
     }
 
     /// The engine reads this, and may take for the truth what only the lead has there: what a crash cut
@@ -211,7 +218,7 @@ impl Resync {
 impl Resync {
     pub fn due(&self, roles: &Roles, now: Instant) -> Instant {
         if self.is_idle() && self.wants_piece(roles).is_some() {
-            self.next_at.filter(|&at| at > now).unwrap_or(Instant::NEVER)
+            Some(self.pieces.rests_until()).filter(|&at| at > now).unwrap_or(Instant::NEVER)
         } else {
             Instant::NEVER
         }
@@ -228,11 +235,12 @@ impl Resync {
         legs.into_iter().find(|&leg| !self.stale[leg].is_empty())
     }
 
-    /// Reads the next piece, if it is its time.
+    /// Reads the next piece, if it is its time and neither metadata nor anything else is being written
+    /// there.
     pub fn run(
         &mut self,
         roles: &Roles,
-        metas: &Metas,
+        has_meta: impl Fn(u64, u64) -> bool,
         cache: &Cache,
         commands: &mut Commands,
     ) -> Option<Step> {
@@ -240,38 +248,69 @@ impl Resync {
         if roles.has_laggard() && self.are_equal() && self.is_idle() && is_serving {
             return Some(self.begin_record());
         }
-        let rests = self.next_at.is_some_and(|at| at > now);
+        let rests = self.pieces.rests_until() > now;
         if !self.is_idle() || (rests && self.wanted.is_empty()) {
             return None;
         }
         let leg = self.wants_piece(roles)?;
-        let wanted = self.wanted.first(config::RESYNC_BYTES).filter(|_| leg != roles.lead());
-        let first = wanted.or(self.stale[leg].first(config::RESYNC_BYTES));
-        let (start, end) = first.expect("it lacks something");
+        let (start, end) = self.next_range(leg, roles);
         let source = 1 - leg;
-        let metas = metas.extents().any(|(from, to)| start < to && from < end);
         let busy = (0..2).any(|leg| cache.busy(start, end, leg));
-        if metas || busy || self.stale[source].touches(start, end) {
+        if has_meta(start, end) || busy || self.stale[source].touches(start, end) {
             return None; // asked again with the next completion
         }
-        let buffer = commands.name_buffer();
         let length_bytes = end - start;
-        if commands.has_contents() {
-            commands.reserve(buffer, length_bytes);
-        }
         let takes = Duration::from_ns(length_bytes * 1_000_000_000 / BYTES_PER_S);
         if is_serving {
-            self.next_at = Some(now + takes);
+            self.pieces.rest_until(now + takes);
         }
-        self.piece = Some(Piece { leg, start, end, buffer });
+        self.target = leg;
+        self.pieces.claim((start, end), now);
         let op = IoOp::Read {
             offset_bytes: commands.place(start),
             length_bytes,
-            into: buffer,
+            into: self.buffer(length_bytes, commands),
             into_offset_bytes: 0,
         };
         commands.send(roles, source, op, Flight::ResyncRead);
         None
+    }
+
+    /// What of a leg that is behind is copied next: first what was taken for the truth, last what could
+    /// not be read before.
+    fn next_range(&mut self, leg: usize, roles: &Roles) -> (u64, u64) {
+        let wanted = self.wanted.first(BLOCK_BYTES).filter(|_| leg != roles.lead());
+        let (start, _) = wanted.or_else(|| self.first_lacking(leg)).expect("it lacks something");
+        let bytes_max = self.pieces.bytes_max(start, config::RESYNC_BYTES);
+        let lacking = if wanted.is_some() { &self.wanted } else { &self.stale[leg] };
+        let mut range = lacking.within(start, start + bytes_max)[0];
+        if let Some(skipped) = self.skipped.within(range.0, range.1).first()
+            && skipped.0 > range.0
+        {
+            range.1 = skipped.0;
+        }
+        range
+    }
+
+    fn first_lacking(&mut self, leg: usize) -> Option<(u64, u64)> {
+        if !self.skipped.is_empty() {
+            let mut lacking = self.stale[leg].clone();
+            lacking.remove_all(&self.skipped);
+            if let Some(first) = lacking.first(BLOCK_BYTES) {
+                return Some(first);
+            }
+            self.skipped = Stale::default();
+        }
+        self.stale[leg].first(BLOCK_BYTES)
+    }
+
+    /// A buffer for the piece that is claimed.
+    fn buffer(&mut self, length_bytes: u64, commands: &mut Commands) -> PayloadId {
+        let buffer = commands.name_buffer();
+        if commands.has_contents() {
+            commands.reserve(buffer, length_bytes);
+        }
+        self.pieces.send(buffer).buffer
     }
 
     /// A piece was read, or could not be.
@@ -281,23 +320,50 @@ impl Resync {
         roles: &Roles,
         commands: &mut Commands,
     ) -> Option<Failure> {
-        let Piece { leg, start, end, buffer } = self.piece.clone()?;
-        if let Err(error) = status {
-            self.drop_piece(commands);
-            if roles.phase() == Phase::Restoring {
+        let Piece { range: (start, end), mut buffer, .. } = self.pieces.claimed()?;
+        match status {
+            // nobody is served without it
+            Err(error) if roles.phase() == Phase::Restoring => {
+                self.drop_piece(commands);
                 return Some(Failure::Start(error));
             }
-            if matches!(error, IoError::Dead(_)) {
+            Err(IoError::Dead(_)) => {
+                self.drop_piece(commands);
                 return Some(Failure::Leg);
             }
-            // what cannot be read cannot be copied: it is as lost as it was on one drive
-            self.wanted.remove(start, end);
-            self.next_at = Some(commands.now() + Duration::from_s(1));
-            return None;
+            // a leg that is silent now may have it
+            Err(IoError::NoAnswer(_)) => {
+                self.skip_piece(commands);
+                return None;
+            }
+            // what a dead leg could not read is not lost: it may come back
+            Err(_) if roles.is_alone() => {
+                self.drop_piece(commands);
+                return None;
+            }
+            Ok(()) if !roles.is_alive(self.target) => {
+                self.drop_piece(commands);
+                return None;
+            }
+            Ok(()) | Err(_) => {}
         }
-        if !roles.is_alive(leg) {
-            self.drop_piece(commands);
-            return None;
+        let checked = self.data.0 <= start && end <= self.data.1;
+        match self.pieces.read(status, checked) {
+            Read::Whole => {}
+            Read::ByBlocks => {
+                self.drop_piece(commands);
+                return None;
+            }
+            Read::Lost => {
+                self.skip_piece(commands);
+                return None;
+            }
+            Read::Zeroes => {
+                if commands.has_contents() {
+                    commands.release(buffer);
+                }
+                buffer = self.buffer(end - start, commands);
+            }
         }
         let op = IoOp::Write {
             offset_bytes: commands.place(start),
@@ -307,15 +373,24 @@ impl Resync {
             fua: false,
         };
         self.copied_bytes += end - start;
-        commands.send(roles, leg, op, Flight::ResyncWrite);
+        commands.send(roles, self.target, op, Flight::ResyncWrite);
         None
+    }
+
+    /// What cannot be read cannot be copied: it is as lost as it was on one drive. Others come first.
+    fn skip_piece(&mut self, commands: &mut Commands) {
+        if let Some((start, end)) = self.take_piece(commands) {
+            self.wanted.remove(start, end);
+            self.skipped.add(start, end);
+            self.pieces.rest_until(commands.now() + SKIPPED_REST);
+        }
     }
 
     /// A piece was written, or the leg that it was written to failed. Returns its bytes.
     pub fn take_piece(&mut self, commands: &mut Commands) -> Option<(u64, u64)> {
-        let Piece { start, end, .. } = self.piece.clone()?;
+        let piece = self.pieces.claimed()?;
         self.drop_piece(commands);
-        Some((start, end))
+        Some(piece.range)
     }
 
     /// A leg has a piece. What has to be done when it is one of many, or the last one?
@@ -328,7 +403,7 @@ impl Resync {
     }
 
     fn drop_piece(&mut self, commands: &mut Commands) {
-        if let Some(piece) = self.piece.take()
+        if let Some(piece) = self.pieces.take()
             && commands.has_contents()
         {
             commands.release(piece.buffer);
@@ -374,8 +449,10 @@ impl Resync {
 
 #[cfg(test)]
 mod tests {
+    use super::super::commands::PairDrives;
     use super::super::config::PairConfig;
     use super::*;
+    use crate::port::Command;
     use tandem_block::DeviceId;
 
     fn behind(parts: &[(u64, u64)]) -> Resync {
@@ -399,6 +476,123 @@ mod tests {
         }
         roles.is_absent(0);
         assert_eq!(resync.readable_leg(150, 160, &roles), None);
+    }
+
+    const BLOCK: u64 = BLOCK_BYTES;
+
+    /// A pair that serves while its second leg is behind.
+    fn pair() -> (Commands, Roles) {
+        let drives = PairDrives {
+            index: 0,
+            legs: [DeviceId(0), DeviceId(1)],
+            journal: DeviceId(2),
+            has_records: false,
+            contents: true,
+        };
+        let mut roles = Roles::new(&PairConfig::default(), true);
+        roles.serves(Instant::ZERO);
+        roles.set_laggard(true);
+        (Commands::new(drives), roles)
+    }
+
+    /// What is sent until nothing is left to do: what is read from the lead and what is written.
+    fn copied(resync: &mut Resync, bad: &[u64], steps: u64) -> Vec<(&'static str, u64, u64)> {
+        let (mut commands, roles) = pair();
+        let mut told = Vec::new();
+        for second in 0..steps {
+            commands.begins(Instant::from_ns(second * 1_000_000_000));
+            resync.run(&roles, |_, _| false, &Cache::default(), &mut commands);
+            let mut out = Vec::new();
+            commands.take_out(&mut out);
+            let Some(Command::Submit(io)) = out.pop() else { continue };
+            let IoOp::Read { offset_bytes: from, length_bytes, .. } = io.op else { continue };
+            out.clear();
+            let to = from + length_bytes;
+            told.push(("read", from / BLOCK, to / BLOCK));
+            let is_bad = bad.iter().any(|block| from < (block + 1) * BLOCK && block * BLOCK < to);
+            let status = if is_bad { Err(IoError::Device(DeviceId(0))) } else { Ok(()) };
+            assert_eq!(resync.read(status, &roles, &mut commands), None);
+            commands.take_out(&mut out);
+            if let Some(Command::Submit(_)) = out.pop() {
+                let fresh = out.iter().any(|sent| matches!(sent, Command::Reserve { .. }));
+                told.push((if fresh { "zeroes" } else { "write" }, from / BLOCK, to / BLOCK));
+                let range = resync.take_piece(&mut commands).expect("it was written");
+                resync.is_new_there(1, range, &roles, &mut Survivor::default());
+                resync.written(range, &roles);
+            }
+            commands.take_out(&mut Vec::new());
+        }
+        told
+    }
+
+    /// Block 0 is metadata, where zeroes could be taken for something: it is asked for last, and again.
+    #[test]
+    fn a_bad_block_keeps_nothing_else() {
+        let mut resync = behind(&[(0, 4 * BLOCK), (6 * BLOCK, 8 * BLOCK)]);
+        resync.engine_runs((BLOCK, 100 * BLOCK));
+        let told = copied(&mut resync, &[0, 2], 12);
+        let want = [
+            ("read", 0, 4),
+            ("read", 0, 1),
+            ("read", 1, 2),
+            ("write", 1, 2),
+            ("read", 2, 3),
+            ("zeroes", 2, 3),
+            ("read", 3, 4),
+            ("write", 3, 4),
+            ("read", 6, 8),
+            ("write", 6, 8),
+            ("read", 0, 1),
+            ("read", 0, 1),
+        ];
+        assert_eq!(told[..12], want);
+        assert_eq!((resync.unreadable_blocks(), resync.stale()[1].bytes()), (1, BLOCK));
+        // it can be read after all
+        assert_eq!(copied(&mut resync, &[], 20), [("read", 0, 1), ("write", 0, 1)]);
+        assert!(resync.are_equal());
+    }
+
+    /// How a block ends while both legs live, and when one of them died meanwhile: is it written?
+    #[test]
+    fn a_death_ends_the_copy() {
+        const BAD: Result<(), IoError> = Err(IoError::Device(DeviceId(0)));
+        const SILENT: Result<(), IoError> = Err(IoError::NoAnswer(DeviceId(0)));
+        const DEAD: Result<(), IoError> = Err(IoError::Dead(DeviceId(0)));
+        let table = [
+            (None, Ok(()), (true, None)),
+            (None, BAD, (true, None)),
+            (None, SILENT, (false, None)),
+            (None, DEAD, (false, Some(Failure::Leg))),
+            (Some(0), Ok(()), (true, None)),
+            (Some(0), BAD, (false, None)),
+            (Some(1), Ok(()), (false, None)),
+            (Some(1), BAD, (false, None)),
+        ];
+        for (dead, status, want) in table {
+            let (mut commands, mut roles) = pair();
+            let mut resync = behind(&[(BLOCK, 2 * BLOCK)]);
+            resync.engine_runs((0, 100 * BLOCK));
+            resync.run(&roles, |_, _| false, &Cache::default(), &mut commands);
+            if let Some(leg) = dead {
+                roles.leg_dies(leg, IoError::Dead(DeviceId(leg as u8)), 0);
+            }
+            commands.take_out(&mut Vec::new());
+            let failure = resync.read(status, &roles, &mut commands);
+            let mut out = Vec::new();
+            commands.take_out(&mut out);
+            let is_written = out.iter().any(|sent| matches!(sent, Command::Submit(_)));
+            assert_eq!((is_written, failure), want, "{dead:?} {status:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_meanwhile_is_copied_no_more() {
+        let mut resync = behind(&[(0, BLOCK)]);
+        let told = copied(&mut resync, &[0], 2);
+        assert_eq!(told, [("read", 0, 1), ("read", 0, 1)], "nobody knows yet where data is");
+        let roles = Roles::new(&PairConfig::default(), true);
+        resync.is_new_there(1, (0, BLOCK), &roles, &mut Survivor::default());
+        assert!(resync.are_equal() && resync.unreadable_blocks() == 0);
     }
 
     /// What the engine took for the truth is what a survivor lacks, if a journal brought it the rest.

@@ -490,6 +490,9 @@ mod tests {
         is_flushed: false,
     };
 
+    /// At so many ms, with such a writer: the step, and what comes of it.
+    type Row = (u64, LeadState, Option<Step>, fn(&mut Roles));
+
     /// A period with a rest of 100 ms, from its begin to the change: at a time, with such a writer.
     #[test]
     fn a_change_of_roles_is_flush_rest_flush_record() {
@@ -497,8 +500,7 @@ mod tests {
         let behind = LeadState { is_behind_on_record: true, ..LEVEL };
         let busy = LeadState { in_flight: 2, ..LEVEL };
         let recording = LeadState { is_recorded: true, ..LEVEL };
-        type Then = fn(&mut Roles);
-        let table: &[(u64, LeadState, Option<Step>, Then)] = &[
+        let table: &[Row] = &[
             (0, LeadState { is_level: false, ..behind }, None, |_| {}),
             (1, behind, Some(Step::FlushLevel), |_| {}),
             (2, LeadState { is_flushed: true, ..behind }, None, Roles::level_is_durable),

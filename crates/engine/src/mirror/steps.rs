@@ -248,7 +248,8 @@ impl Mirror {
     }
 
     pub(super) fn run_resync(&mut self) {
-        let step = self.resync.run(&self.roles, &self.metas, &self.cache, &mut self.commands);
+        let has_meta = |start, end| self.metas.touches(start, end);
+        let step = self.resync.run(&self.roles, has_meta, &self.cache, &mut self.commands);
         self.resync_step(step);
     }
 

@@ -27,6 +27,8 @@ pub struct PairStats {
     pub records: u64,
     /// Bytes copied to a leg that was behind.
     pub resynced_bytes: u64,
+    /// Blocks that could not be read for that: they are lost until they are written again.
+    pub unreadable_blocks: u64,
     /// Reads that one leg could not answer and the other one did.
     pub repaired_reads: u64,
     /// Legs written off.

@@ -9,24 +9,21 @@
 //! and of what was under way at a crash one drive may hold more than the other one; so it is copied anew
 //! in every life, after the data. That is about a hundredth of a drive.
 //!
-//! One region at a time: it is claimed, what is being written there ends (and what comes waits), it is
+//! One region at a time (`replicas/piece.rs`): it is claimed, what is being written there ends (and what comes waits), it is
 //! read, written, and given free. While users have work for the drive, the copy rests after each region
 //! as long as it took.
 
-use super::{Claim, DriveCopy, Ending, Flight, Stage};
+use super::{DriveCopy, Ending, Flight, Stage};
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
 use crate::io::DeviceIo;
 use crate::metadata::MetadataHomes;
 use crate::policy::steering::Steering;
 use crate::port::{Command, IoOp};
 use crate::replacement::Replacement;
+use crate::replicas::piece::{Piece, Read};
 use crate::requests::Requests;
 use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, PayloadId};
-
-/// Blocks that cannot be read from the old drive at most: one that has lost more is not copied but
-/// mended otherwise (guess).
-const UNREADABLE_MAX: u64 = 4096;
 
 /// What is copied, in order. Offsets in bytes, alike on both drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,13 +108,13 @@ impl DriveCopy {
 }
 
 impl Replacement {
-    fn release_copy_buffer(&mut self, io: &mut DeviceIo) -> Option<Claim> {
+    fn release_piece(&mut self, io: &mut DeviceIo) -> Option<Piece> {
         let h = self.current.as_deref_mut().expect("asked while there is one");
-        let claim = h.claim.take()?;
-        if claim.buffer != PayloadId::NONE {
-            io.send(Command::Release(claim.buffer));
+        let piece = h.pieces.take()?;
+        if piece.buffer != PayloadId::NONE {
+            io.send(Command::Release(piece.buffer));
         }
-        Some(claim)
+        Some(piece)
     }
 
     pub(super) fn region_read(
@@ -127,42 +124,44 @@ impl Replacement {
         io: &mut DeviceIo,
     ) {
         let h = self.current.as_deref_mut().expect("its command ended");
-        let claim = h.claim.expect("a region is read");
-        assert!(claim.is_sent, "a region is read when nothing is written there");
+        assert!(
+            h.pieces.claimed().is_some_and(|piece| piece.is_sent),
+            "a region is read when nothing is written there"
+        );
         if h.stage != Stage::Copying {
-            self.release_copy_buffer(io);
+            self.release_piece(io);
             return;
         }
-        let (first, end) = claim.range;
-        if let Err(error) = status {
-            let is_block = end - first == BLOCK_BYTES;
-            let lost = matches!(error, IoError::Dead(_)) || (is_block && h.is_in_metadata());
-            if lost || h.stats.unreadable_blocks >= UNREADABLE_MAX {
-                let why = h.source_failed();
-                self.end_replacement(why, metadata, io);
-                self.release_copy_buffer(io);
-                return;
-            }
-            if !is_block {
-                // block by block: those that can be read are copied
-                h.careful_until = h.copied_bytes + (end - first);
-                self.release_copy_buffer(io);
+        let checked = !h.is_in_metadata();
+        let Piece { range: (first, end), mut buffer, .. } =
+            h.pieces.claimed().expect("a region is read");
+        match h.pieces.read(status, checked) {
+            Read::Whole => {}
+            Read::ByBlocks => {
+                self.release_piece(io);
                 self.give_free(io);
                 return;
             }
-            // it is as lost as it was: zeroes, which the checksum of the block tells from data
-            h.stats.unreadable_blocks += 1;
-            self.release_copy_buffer(io);
-            let buffer = io.reserve(BLOCK_BYTES);
-            let h = self.current.as_deref_mut().expect("its command ended");
-            h.claim = Some(Claim { buffer, ..claim });
+            Read::Lost => {
+                let why = h.source_failed();
+                self.end_replacement(why, metadata, io);
+                self.release_piece(io);
+                return;
+            }
+            Read::Zeroes => {
+                if buffer != PayloadId::NONE {
+                    io.send(Command::Release(buffer));
+                }
+                buffer = io.reserve(BLOCK_BYTES);
+                h.pieces.send(buffer);
+            }
         }
         let h = self.current.as_deref_mut().expect("its command ended");
-        let (place, claim) = (h.place, h.claim.expect("a region is copied"));
+        let place = h.place;
         let op = IoOp::Write {
             offset_bytes: first,
             length_bytes: end - first,
-            from: claim.buffer,
+            from: buffer,
             from_offset_bytes: 0,
             fua: false,
         };
@@ -175,8 +174,8 @@ impl Replacement {
         metadata: &mut MetadataHomes,
         io: &mut DeviceIo,
     ) {
-        let claim = self.release_copy_buffer(io).expect("a region is written");
-        assert!(claim.is_sent, "a region is written when it has been read");
+        let piece = self.release_piece(io).expect("a region is written");
+        assert!(piece.is_sent, "a region is written when it has been read");
         let now = io.now();
         let h = self.current.as_deref_mut().expect("its command ended");
         if h.stage != Stage::Copying {
@@ -186,11 +185,11 @@ impl Replacement {
             self.end_replacement(Ending::SuccessorFailed(error), metadata, io);
             return;
         }
-        let bytes = claim.range.1 - claim.range.0;
+        let bytes = piece.range.1 - piece.range.0;
         h.copied_bytes += bytes;
         assert!(h.copied_bytes <= h.plan.total_bytes(), "no more is copied than there is");
         h.stats.copied_bytes += bytes;
-        h.rests_until = now + now.since(claim.since);
+        h.pieces.rest_until(now + now.since(piece.since));
         let device = h.device;
         if let Some(bcw) = &mut io[device].bcw {
             bcw.undisturbed(now);
@@ -200,14 +199,10 @@ impl Replacement {
 
     /// When the copy goes on although users have work for the drive.
     pub(crate) fn replacement_due(&self, io: &DeviceIo) -> Instant {
-        match &self.current {
-            Some(h)
-                if h.stage == Stage::Copying && h.claim.is_none() && h.rests_until > io.now() =>
-            {
-                h.rests_until
-            }
-            _ => Instant::NEVER,
-        }
+        let Some(h) = &self.current else { return Instant::NEVER };
+        let is_free = h.stage == Stage::Copying && h.pieces.claimed().is_none();
+        let rests_until = h.pieces.rests_until();
+        if is_free && rests_until > io.now() { rests_until } else { Instant::NEVER }
     }
 
     /// Sends a command of the replacement's own.
@@ -237,39 +232,37 @@ impl Replacement {
         if h.stage != Stage::Copying {
             return;
         }
-        if h.claim.is_none() {
+        if h.pieces.claimed().is_none() {
             let busy = io[h.device].queue.length() > 0;
-            if stopping || (busy && now < h.rests_until) {
+            if stopping || (busy && now < h.pieces.rests_until()) {
                 return;
             }
             if h.copied_bytes == h.plan.total_bytes() {
                 h.stage = Stage::Settling;
                 return;
             }
-            let careful = h.copied_bytes < h.careful_until;
-            let bytes_max = if careful { BLOCK_BYTES } else { region_bytes };
-            let range = h.plan.region(h.copied_bytes, bytes_max);
-            h.claim = Some(Claim { range, since: now, buffer: PayloadId::NONE, is_sent: false });
+            let (first, _) = h.plan.region(h.copied_bytes, BLOCK_BYTES);
+            let bytes_max = h.pieces.bytes_max(first, region_bytes);
+            h.pieces.claim(h.plan.region(h.copied_bytes, bytes_max), now);
         }
-        let claim = h.claim.expect("made above");
+        let piece = h.pieces.claimed().expect("made above");
         assert!(
-            claim.is_sent || claim.buffer == PayloadId::NONE,
+            piece.is_sent || piece.buffer == PayloadId::NONE,
             "a region has a buffer when it is read"
         );
-        if claim.is_sent || !h.is_drained(claim.range) {
+        if piece.is_sent || !h.is_drained(piece.range) {
             return;
         }
         let (device, source) = (h.device, h.device);
         if !io[device].is_ssd() {
             tiers.policies.disturb(device, true, io, requests, steering);
         }
-        let length_bytes = claim.range.1 - claim.range.0;
-        let into = io.reserve(length_bytes);
+        let (first, end) = piece.range;
+        let into = io.reserve(end - first);
         let h = self.current.as_deref_mut().expect("asked while there is one");
-        let claim = h.claim.as_mut().expect("made above");
-        (claim.is_sent, claim.buffer) = (true, into);
-        let op =
-            IoOp::Read { offset_bytes: claim.range.0, length_bytes, into, into_offset_bytes: 0 };
+        h.pieces.send(into);
+        let length_bytes = end - first;
+        let op = IoOp::Read { offset_bytes: first, length_bytes, into, into_offset_bytes: 0 };
         self.send_replacement(source, op, Flight::CopyRead, io);
     }
 }

@@ -3,7 +3,6 @@
 //! Every write and TRIM that touches what was copied; it is done when both have it. A flush goes to the
 //! successor too if anything was written there since its last one. Reads go to the old drive.
 
-use super::copy::overlap;
 use super::{DriveCopy, Flight, Stage};
 use crate::io::DeviceIo;
 use crate::mutant::Mutant;
@@ -53,10 +52,7 @@ impl DriveCopy {
         match self.stage {
             Stage::Settling | Stage::Switching(_) => !self.joins,
             Stage::Voiding { .. } => true,
-            Stage::Copying => match (self.claim, range) {
-                (Some(claim), Some(range)) => overlap(claim.range, range),
-                _ => false,
-            },
+            Stage::Copying => range.is_some_and(|range| self.pieces.covers(range)),
             // what is copied still comes to nothing
             Stage::Opening | Stage::Marking | Stage::Announcing { .. } => false,
             Stage::Landing | Stage::Leaving => false,

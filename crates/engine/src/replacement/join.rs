@@ -42,7 +42,7 @@ impl DriveCopy {
     /// Is everything on a drive that joins, except what is written to both at present?
     pub(super) fn is_copied(&self) -> bool {
         let is_double = |flight: &Flight| matches!(flight, Flight::Double(_));
-        self.claim.is_none()
+        self.pieces.claimed().is_none()
             && self.early.is_empty()
             && self.flights.iter().all(|(_, flight)| is_double(flight))
     }
@@ -172,7 +172,7 @@ impl Replacement {
         }
         h.assert_nothing_kept();
         let h = self.current.take().expect("asked above");
-        assert!(h.claim.is_none(), "nothing is copied any more");
+        assert!(h.pieces.claimed().is_none(), "nothing is copied any more");
         self.withhold(io);
         io.note_successor(None);
         io.send(Command::Succeed { device: h.bay });

@@ -38,11 +38,12 @@ use crate::format::superblock::{Successor, SuccessorState};
 use crate::io::{DeviceIo, Phase};
 use crate::metadata::MetadataHomes;
 use crate::port::{Io, IoId};
+use crate::replicas::piece::Pieces;
 use copy::Plan;
 use double::Under;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use tandem_block::{DeviceId, Instant, IoError, PayloadId};
+use tandem_block::{DeviceId, Instant, IoError};
 
 /// Set in the ids of a replacement's own commands; the engine's other ids are small numbers.
 const IO_BIT: u32 = 1 << 30;
@@ -105,15 +106,6 @@ enum Flight {
     OwnSuperblock,
     Retire,
     Wipe,
-}
-
-/// A region being copied.
-#[derive(Clone, Copy, Debug)]
-struct Claim {
-    range: (u64, u64),
-    since: Instant,
-    buffer: PayloadId,
-    is_sent: bool,
 }
 
 /// How a replacement ended.
@@ -281,9 +273,7 @@ pub(crate) struct DriveCopy {
     stage: Stage,
     plan: Plan,
     copied_bytes: u64,
-    claim: Option<Claim>,
-    careful_until: u64,
-    rests_until: Instant,
+    pieces: Pieces,
     marked_bytes: u64,
     mark_number: u64,
     marking: Option<u64>,
@@ -317,9 +307,7 @@ impl DriveCopy {
             stage: Stage::Opening,
             plan: Plan::of(&Default::default(), 2 * tandem_block::BLOCK_BYTES),
             copied_bytes: 0,
-            claim: None,
-            careful_until: 0,
-            rests_until: Instant::ZERO,
+            pieces: Pieces::new(),
             marked_bytes: 0,
             mark_number: 0,
             marking: None,
@@ -385,7 +373,10 @@ impl DriveCopy {
             marked_bytes: self.marked_bytes,
             began: self.began,
             ended: None,
-            stats: self.stats,
+            stats: ReplacementStats {
+                unreadable_blocks: self.pieces.unreadable_blocks(),
+                ..self.stats
+            },
         }
     }
 }
@@ -433,7 +424,7 @@ impl Replacement {
     pub(crate) fn replacement_is_quiet(&self) -> bool {
         self.current.as_deref().is_none_or(|h| {
             h.stage == Stage::Copying
-                && h.claim.is_none()
+                && h.pieces.claimed().is_none()
                 && h.flights.is_empty()
                 && h.marked_bytes >= h.markable_bytes()
         })

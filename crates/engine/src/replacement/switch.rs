@@ -85,9 +85,9 @@ impl Replacement {
         h.ending = Some(why);
         h.stage = Stage::Voiding { begun: false };
         h.marking = None;
-        if let Some(claim) = h.claim.filter(|claim| !claim.is_sent) {
-            assert!(claim.buffer == PayloadId::NONE, "made when it is sent");
-            h.claim = None;
+        if let Some(piece) = h.pieces.claimed().filter(|piece| !piece.is_sent) {
+            assert!(piece.buffer == PayloadId::NONE, "made when it is sent");
+            h.pieces.take();
         }
     }
 
@@ -112,7 +112,7 @@ impl Replacement {
         let h = self.current.take().expect("asked above");
         self.withhold(io);
         assert!(h.held.is_empty(), "they went on when the superblocks were told");
-        assert!(h.claim.is_none() && h.marking.is_none(), "nothing is copied any more");
+        assert!(h.pieces.claimed().is_none() && h.marking.is_none(), "nothing is copied any more");
         io.note_successor(None);
         let ended = h.ending.map(|why| (io.now(), why));
         self.ended = Some(super::ReplacementView { ended, stage: "ended", ..h.view() });
@@ -180,7 +180,7 @@ impl Replacement {
         }
         assert!(h.stage == Stage::Switching(Step::Flush), "the successor is flushed once");
         assert!(
-            h.copied_bytes == h.plan.total_bytes() && h.claim.is_none(),
+            h.copied_bytes == h.plan.total_bytes() && h.pieces.claimed().is_none(),
             "the successor has everything before it is the member"
         );
         h.stage = Stage::Switching(Step::Own(0));

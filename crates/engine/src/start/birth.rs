@@ -49,7 +49,7 @@ impl Start {
     pub(crate) fn runs(&mut self, pairs: &mut Pairs, io: &mut DeviceIo) {
         self.end();
         io.enter(Phase::Running);
-        pairs.engine_runs();
+        pairs.engine_runs(io);
     }
 
     /// An empty checkpoint on every metadata home; superblocks come last, so that a format that is

@@ -31,6 +31,8 @@ pub struct Pair {
     pub held: u64,
     pub held_ns: u64,
     pub resynced_bytes: u64,
+    /// Blocks that could not be read while they were copied.
+    pub unreadable_blocks: u64,
     pub repaired_reads: u64,
     pub failures: u64,
     pub journal: Option<Journal>,
@@ -61,6 +63,7 @@ impl Pair {
             held: stats.held,
             held_ns: stats.held_ns,
             resynced_bytes: stats.resynced_bytes,
+            unreadable_blocks: stats.unreadable_blocks,
             repaired_reads: stats.repaired_reads,
             failures: stats.failures,
             journal: view.journal.as_ref().map(Journal::of),
