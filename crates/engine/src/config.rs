@@ -258,12 +258,12 @@ impl EngineConfig {
     }
 
     /// How long a drive may leave a command without an answer.
-    pub fn deadline(&self, device: DeviceId) -> Duration {
+    pub(crate) fn deadline(&self, device: DeviceId) -> Duration {
         self.deadlines.get(usize::from(device.0)).copied().unwrap_or(DEADLINE)
     }
 
     /// What a drive may take in a day.
-    pub fn budget(&self, device: DeviceId) -> DriveBudget {
+    pub(crate) fn budget(&self, device: DeviceId) -> DriveBudget {
         self.budgets.get(usize::from(device.0)).copied().unwrap_or_default()
     }
 
@@ -274,14 +274,14 @@ impl EngineConfig {
     }
 
     /// Position of the drive that holds the journal: the first SSD, or the first drive.
-    pub fn metadata_device(&self) -> usize {
+    pub(crate) fn metadata_device(&self) -> usize {
         let mut ssds = self.with_role(Role::Ssd).filter(|id| !self.gone.contains(id));
         ssds.next().map_or(0, |id| usize::from(id.0))
     }
 
     /// The drive that keeps the metadata replica, if it is not a second SSD: the first hard
     /// drive of a set that was formatted with one SSD.
-    pub fn metadata_replica_device(&self) -> Option<DeviceId> {
+    pub(crate) fn metadata_replica_device(&self) -> Option<DeviceId> {
         let one_ssd = self.has_metadata_replica || self.with_role(Role::Ssd).count() == 1;
         let follows = one_ssd && self.placement == Placement::Mapped;
         let first = self.with_role(Role::Hdd).next().filter(|_| follows)?;
@@ -290,14 +290,14 @@ impl EngineConfig {
     }
 
     /// Does this drive keep the table of home checksums?
-    pub fn keeps_checksums(&self, device: usize) -> bool {
+    pub(crate) fn keeps_checksums(&self, device: usize) -> bool {
         device == self.metadata_device()
             || self.devices[device].role == Role::Ssd
             || self.metadata_replica_device() == Some(DeviceId(device as u8))
     }
 
     /// Ids of the drives with this role.
-    pub fn with_role(&self, role: Role) -> impl Iterator<Item = DeviceId> + '_ {
+    pub(crate) fn with_role(&self, role: Role) -> impl Iterator<Item = DeviceId> + '_ {
         self.devices
             .iter()
             .enumerate()

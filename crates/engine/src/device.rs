@@ -21,11 +21,11 @@ pub use crate::job::{Job, Waiting};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Whose {
     /// Which stream.
-    pub stream: StreamIndex,
+    pub(crate) stream: StreamIndex,
     /// The request begins where its stream's request before it ended.
-    pub sequential: bool,
+    pub(crate) sequential: bool,
     /// Bytes of the whole request.
-    pub request_bytes: u64,
+    pub(crate) request_bytes: u64,
 }
 
 /// What became of a job that has left its queue.
@@ -43,41 +43,41 @@ pub(crate) enum Issued {
 #[derive(Clone, Debug, Default)]
 pub struct Tail {
     /// Oldest first.
-    pub items: VecDeque<TailItem>,
+    pub(crate) items: VecDeque<TailItem>,
     /// Writes that ever joined it.
-    pub writes: u64,
+    pub(crate) writes: u64,
     /// Bytes in them.
     pub bytes: u64,
     /// … of those without a copy on an SSD.
-    pub exposed_bytes: u64,
+    pub(crate) exposed_bytes: u64,
     /// A copy failed since the drive's last flush: a flush is the better way until then.
-    pub copy_failed: bool,
+    pub(crate) copy_failed: bool,
 }
 
 /// One log write whose drive has not been flushed since.
 #[derive(Clone, Copy, Debug)]
-pub struct TailItem {
+pub(crate) struct TailItem {
     /// Number of the write: a slot may be in a tail twice, since a log is written over.
-    pub write: u64,
+    pub(crate) write: u64,
     /// First block.
-    pub logical: Logical,
+    pub(crate) logical: Logical,
     /// Its log slots.
-    pub run: Run,
+    pub(crate) run: Run,
     /// The payload, retained.
-    pub payload: PayloadId,
+    pub(crate) payload: PayloadId,
     /// Where in it.
-    pub offset_bytes: u64,
+    pub(crate) offset_bytes: u64,
     /// Copied to the SSD already (the slots are found through the map).
-    pub copied: bool,
+    pub(crate) copied: bool,
 }
 
 /// Flush of a hard drive under way: what it will settle.
 #[derive(Clone, Copy, Debug)]
-pub struct HddFlush {
+pub(crate) struct HddFlush {
     /// Tail items that it covers.
-    pub items: usize,
+    pub(crate) items: usize,
     /// Home writes that it covers (a count that only rises).
-    pub home_mark: u64,
+    pub(crate) home_mark: u64,
 }
 
 /// What may be asked of a drive, and why no more than that.
@@ -101,7 +101,7 @@ pub struct Device {
     /// Its configuration.
     pub config: DeviceConfig,
     /// Bytes of the drive itself: one that took another's place may have more than the pool uses.
-    pub drive_bytes: u64,
+    pub(crate) drive_bytes: u64,
     /// Its layout.
     pub layout: Layout,
     /// What waits, and how much is in flight.
@@ -111,36 +111,36 @@ pub struct Device {
     /// It is two drives: reads and writes are with different ones.
     pub is_pair: bool,
     /// A write has completed since the last flush was issued.
-    pub dirty: bool,
+    pub(crate) dirty: bool,
     /// What may be asked of it.
     pub service: Service,
     /// When it is tried again whether it works, while it is read only, and how often that was in vain.
-    pub probe_at: Instant,
+    pub(crate) probe_at: Instant,
     /// See above.
-    pub probes: u32,
+    pub(crate) probes: u32,
     /// What it is to the pool.
     pub standing: Standing,
     /// A hard drive's log.
-    pub log: Option<Log>,
+    pub(crate) log: Option<Log>,
     /// A hard drive's tail.
     pub tail: Tail,
     /// The flush under way, of a hard drive.
-    pub flushing: Option<HddFlush>,
+    pub(crate) flushing: Option<HddFlush>,
     /// A commit wants this hard drive flushed as soon as it is free.
-    pub flush_wanted: bool,
+    pub(crate) flush_wanted: bool,
     /// Keeps a hard drive's writes fast.
     pub bcw: Option<Controller>,
     /// Home writes completed so far.
-    pub home_writes: u64,
+    pub(crate) home_writes: u64,
     /// When its controller wants to be asked again.
-    pub ask_at: Instant,
+    pub(crate) ask_at: Instant,
     /// When its last command ended; of hard drives.
-    pub last_end: Instant,
+    pub(crate) last_end: Instant,
 }
 
 impl Device {
     /// A drive with nothing waiting.
-    pub fn new(id: DeviceId, config: DeviceConfig, layout: Layout) -> Self {
+    pub(crate) fn new(id: DeviceId, config: DeviceConfig, layout: Layout) -> Self {
         Device {
             id,
             drive_bytes: config.capacity_bytes,
@@ -168,7 +168,7 @@ impl Device {
     /// Does it take another read, and another command of other kinds? The legs of a pair read and
     /// write apart, so that writes that wait there keep no read waiting here.
     #[inline]
-    pub fn takes(&self) -> (bool, bool) {
+    pub(crate) fn takes(&self) -> (bool, bool) {
         let depth = self.config.depth;
         if self.is_pair {
             let reads = self.queue.reads_in_flight();
@@ -181,7 +181,7 @@ impl Device {
     /// Does it take another command of this lane, where streams are told apart? Beyond `depth` the
     /// drive, not the order, would decide.
     #[inline]
-    pub fn lane_takes(&self, lane: usize, depth: u32) -> bool {
+    pub(crate) fn lane_takes(&self, lane: usize, depth: u32) -> bool {
         let in_flight = match (self.is_pair, lane) {
             (false, _) => self.queue.in_flight(),
             (true, 0) => self.queue.reads_in_flight(),
@@ -204,18 +204,18 @@ impl Device {
 
     /// Is nothing asked of it any more, no read either?
     #[inline]
-    pub fn is_out(&self) -> bool {
+    pub(crate) fn is_out(&self) -> bool {
         matches!(self.service, Service::Out(_))
     }
 
     /// Is it read only, and was not tried since?
-    pub fn may_heal_soon(&self) -> bool {
+    pub(crate) fn may_heal_soon(&self) -> bool {
         matches!(self.service, Service::ReadOnly(_)) && self.probes == 0
     }
 
     /// Does it still take a job like this?
     #[inline]
-    pub fn takes_job(&self, job: &Job) -> bool {
+    pub(crate) fn takes_job(&self, job: &Job) -> bool {
         match self.service {
             Service::Full => true,
             Service::ReadOnly(_) => match job {
@@ -237,18 +237,18 @@ impl Device {
     }
 
     /// Is what it acknowledges lost in a power cut until flushed?
-    pub fn is_volatile(&self) -> bool {
+    pub(crate) fn is_volatile(&self) -> bool {
         self.config.write_cache == WriteCache::Volatile
     }
 
     /// Reads that wait or are in flight.
-    pub fn reads(&self) -> u32 {
+    pub(crate) fn reads(&self) -> u32 {
         let by_stream = self.streams.as_ref().map_or(0, |lanes| lanes.waiting_reads());
         self.queue.jobs(Class::Read).len() as u32 + by_stream + self.queue.reads_in_flight()
     }
 
     /// Is anything waiting?
-    pub fn has_waiting(&self) -> bool {
+    pub(crate) fn has_waiting(&self) -> bool {
         self.queue.is_waited_for() || self.streams.as_ref().is_some_and(|lanes| lanes.has_waiting())
     }
 }

@@ -32,7 +32,7 @@ pub enum Job {
 
 impl Job {
     /// Bytes that it moves.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         match self {
             Job::Write { bytes, .. } => *bytes,
             Job::Edge { .. } => BLOCK_BYTES,
@@ -41,7 +41,7 @@ impl Job {
     }
 
     /// Does it fetch bytes?
-    pub fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         matches!(self, Job::Io(op, _) if op.is_read())
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub fn new(config: &EngineConfig) -> Ledger {
+    pub(crate) fn new(config: &EngineConfig) -> Ledger {
         Ledger {
             day_ends: Instant::ZERO,
             at_dawn: vec![0; config.devices.len()],

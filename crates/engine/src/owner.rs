@@ -72,23 +72,23 @@ pub enum RequestIo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadPart {
     /// Whose.
-    pub task: TaskId,
+    pub(crate) task: TaskId,
     /// First block.
-    pub logical: Logical,
+    pub(crate) logical: Logical,
     /// How many.
-    pub count: u32,
+    pub(crate) count: u32,
     /// First slot, or `NONE` for a home.
-    pub slot: Slot,
+    pub(crate) slot: Slot,
     /// Expected checksums; empty if they are to be looked up by slot, or unknown.
-    pub expected: Vec<u32>,
+    pub(crate) expected: Vec<u32>,
     /// For statistics.
-    pub from: ServedFrom,
+    pub(crate) from: ServedFrom,
     /// Drives whose copy failed already.
-    pub tried: Vec<DeviceId>,
+    pub(crate) tried: Vec<DeviceId>,
     /// Where the bytes go.
-    pub into: PayloadId,
+    pub(crate) into: PayloadId,
     /// … and where in it.
-    pub into_offset_bytes: u64,
+    pub(crate) into_offset_bytes: u64,
 }
 
 /// A command of a hard drive's log.
@@ -106,15 +106,15 @@ pub enum LogIo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TailCopy {
     /// Who waits for it: a write of a journaled volume. Others are copied for a commit.
-    pub task: Option<TaskId>,
+    pub(crate) task: Option<TaskId>,
     /// Number of the write in its tail.
-    pub write: u64,
+    pub(crate) write: u64,
     /// First block.
-    pub logical: Logical,
+    pub(crate) logical: Logical,
     /// Its log slot.
-    pub log: Slot,
+    pub(crate) log: Slot,
     /// Its new SSD slots.
-    pub run: Run,
+    pub(crate) run: Run,
 }
 
 /// What a migration is for.
@@ -166,14 +166,14 @@ pub enum MigrationIo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// The first.
-    pub first: u32,
+    pub(crate) first: u32,
     /// How many.
-    pub count: u32,
+    pub(crate) count: u32,
 }
 
 impl Parts {
     /// Their positions among all parts.
-    pub fn range(self) -> Range<usize> {
+    pub(crate) fn range(self) -> Range<usize> {
         self.first as usize..(self.first + self.count) as usize
     }
 }
@@ -182,13 +182,13 @@ impl Parts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended<'a> {
     /// Whose command it was.
-    pub device: DeviceId,
+    pub(crate) device: DeviceId,
     /// Success, or why not.
-    pub status: Result<(), IoError>,
+    pub(crate) status: Result<(), IoError>,
     /// Checksums of the blocks that were read or written, where they are known.
-    pub checksums: &'a [u32],
+    pub(crate) checksums: &'a [u32],
     /// Metadata that was read.
-    pub bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
 }
 
 /// A command for the metadata.
@@ -223,12 +223,12 @@ pub enum MetadataIo {
 
 impl Owner {
     /// Does no user wait for it?
-    pub fn is_background(&self) -> bool {
+    pub(crate) fn is_background(&self) -> bool {
         !matches!(self, Owner::Request(io) if !matches!(io, RequestIo::Edge { .. }))
     }
 
     /// The request that it belongs to.
-    pub fn task(&self) -> Option<TaskId> {
+    pub(crate) fn task(&self) -> Option<TaskId> {
         match self {
             Owner::Request(io) => Some(io.task()),
             _ => None,
@@ -236,14 +236,14 @@ impl Owner {
     }
 
     /// Is it a read that a user waits for?
-    pub fn is_user_read(&self) -> bool {
+    pub(crate) fn is_user_read(&self) -> bool {
         matches!(self, Owner::Request(RequestIo::Read(_)))
     }
 }
 
 impl RequestIo {
     /// The request.
-    pub fn task(&self) -> TaskId {
+    pub(crate) fn task(&self) -> TaskId {
         match self {
             RequestIo::Read(part) | RequestIo::Verify(part) => part.task,
             RequestIo::Write { task, .. }

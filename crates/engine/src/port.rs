@@ -196,12 +196,12 @@ pub enum IoOp {
 
 impl IoOp {
     /// Does it fetch bytes?
-    pub fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         matches!(self, IoOp::Read { .. } | IoOp::ReadMeta { .. })
     }
 
     /// Does it name blocks with users' data?
-    pub fn names_data(&self) -> bool {
+    pub(crate) fn names_data(&self) -> bool {
         matches!(self, IoOp::Read { .. } | IoOp::Write { .. } | IoOp::Trim { .. })
     }
 
@@ -220,7 +220,7 @@ impl IoOp {
     }
 
     /// Bytes that it moves.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         match self {
             IoOp::Read { length_bytes, .. }
             | IoOp::Write { length_bytes, .. }

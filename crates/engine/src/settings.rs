@@ -32,7 +32,7 @@ pub struct Setting {
     /// What its values count.
     pub kind: Kind,
     /// Its value if none is set.
-    pub default: u64,
+    pub(crate) default: u64,
     /// The least and the largest value that is not a word.
     pub bounds: (u64, u64),
     /// Values that are written as words, such as `auto`.

@@ -19,7 +19,7 @@ pub(crate) struct Stripes {
 
 impl Stripes {
     /// Over SSDs of these capacities; `None` unless there are several of one size.
-    pub fn over(capacities: &[u64]) -> Option<Self> {
+    pub(crate) fn over(capacities: &[u64]) -> Option<Self> {
         let capacity = *capacities.first()?;
         let alike = capacities.len() > 1 && capacities.iter().all(|other| *other == capacity);
         let (rows, end_bytes) = (capacity / UNIT_BYTES, capacity % UNIT_BYTES);
@@ -27,7 +27,7 @@ impl Stripes {
     }
 
     /// The SSD and the byte on it of a logical byte.
-    pub fn place(self, ssds: &[DeviceId], bytes: u64) -> (DeviceId, u64) {
+    pub(crate) fn place(self, ssds: &[DeviceId], bytes: u64) -> (DeviceId, u64) {
         assert!(ssds.len() as u64 == self.ssds, "the SSDs are those that were striped");
         let (unit, within) = (bytes / UNIT_BYTES, bytes % UNIT_BYTES);
         if unit < self.ssds * self.rows {
@@ -41,7 +41,7 @@ impl Stripes {
     }
 
     /// Bytes from a logical byte on that lie on the same SSD side by side.
-    pub fn rest(self, bytes: u64) -> u64 {
+    pub(crate) fn rest(self, bytes: u64) -> u64 {
         let striped = self.ssds * self.rows * UNIT_BYTES;
         if bytes < striped {
             return UNIT_BYTES - bytes % UNIT_BYTES;

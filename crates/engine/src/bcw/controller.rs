@@ -86,7 +86,7 @@ pub enum Control {
 
 /// What to do with the idle drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Issue the first waiting user write.
     Write,
     /// Hand all waiting user writes back to steering.
@@ -161,7 +161,7 @@ pub struct Controller {
 impl Controller {
     /// A controller at rest. A fresh drive's buffer is empty, so it begins fast. `recalibrate`: the
     /// profile is where the model begins, not where it ends.
-    pub fn new(
+    pub(crate) fn new(
         profile: HddProfile,
         loops_max: u32,
         padding_bytes_per_day: u64,
@@ -211,18 +211,18 @@ impl Controller {
     }
 
     /// The profile that it works with now.
-    pub fn profile(&self) -> &HddProfile {
+    pub(crate) fn profile(&self) -> &HddProfile {
         self.model.profile()
     }
 
     /// … and what it rests on.
-    pub fn model(&self) -> &Recalibration {
+    pub(crate) fn model(&self) -> &Recalibration {
         &self.model
     }
 
     /// A policy wants to redirect to this drive from now on, and supposes this much control of it.
     /// The state of its buffer is unknown.
-    pub fn enable(&mut self, control: Control) {
+    pub(crate) fn enable(&mut self, control: Control) {
         self.control = self.control.max(control);
         if self.state == State::Off {
             self.state = State::Draining;
@@ -230,7 +230,7 @@ impl Controller {
     }
 
     /// May users' writes go to this drive? Paper: `flagHDD`.
-    pub fn accepting(&mut self, now: Instant) -> bool {
+    pub(crate) fn accepting(&mut self, now: Instant) -> bool {
         self.decay(now);
         if self.trust != Trust::Full || !self.budgets.takes_log_writes(now, self.committed_bytes) {
             return false;
@@ -243,27 +243,27 @@ impl Controller {
     }
 
     /// Is it the last drive of its set that takes writes, while another one is due back?
-    pub fn note_last(&mut self, is_last: bool) {
+    pub(crate) fn note_last(&mut self, is_last: bool) {
         self.is_last = is_last;
     }
 
     /// How much is done for the policies.
-    pub fn control(&self) -> Control {
+    pub(crate) fn control(&self) -> Control {
         self.control
     }
 
     /// State of the last write.
-    pub fn last_state(&self) -> WriteState {
+    pub(crate) fn last_state(&self) -> WriteState {
         self.last
     }
 
     /// Bytes that were steered here and not issued yet.
-    pub fn committed_bytes(&self) -> u64 {
+    pub(crate) fn committed_bytes(&self) -> u64 {
         self.committed_bytes
     }
 
     /// The largest write that can ever be fast or mid; without control any size will do.
-    pub fn write_bytes_max(&self) -> u64 {
+    pub(crate) fn write_bytes_max(&self) -> u64 {
         if self.control == Control::Bare {
             return u64::MAX;
         }
@@ -273,19 +273,19 @@ impl Controller {
     }
 
     /// A user's write was steered here.
-    pub fn commit(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn commit(&mut self, now: Instant, bytes: u64) {
         self.committed_bytes += bytes;
         self.note_wanted(now, bytes);
     }
 
     /// A steered write was given back unissued.
-    pub fn uncommit(&mut self, bytes: u64) {
+    pub(crate) fn uncommit(&mut self, bytes: u64) {
         assert!(self.committed_bytes >= bytes, "more given back than was committed");
         self.committed_bytes -= bytes;
     }
 
     /// Would redirect if it could: a policy found the drive not accepting, and its SSD congested.
-    pub fn note_demand(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn note_demand(&mut self, now: Instant, bytes: u64) {
         self.last_missed = now;
         self.note_wanted(now, bytes);
     }
@@ -299,13 +299,13 @@ impl Controller {
     }
 
     /// Does a policy want this drive now?
-    pub fn is_wanted(&self, now: Instant) -> bool {
+    pub(crate) fn is_wanted(&self, now: Instant) -> bool {
         let usable = !matches!(self.state(), State::Off | State::Faulted | State::Unreliable);
         usable && self.has_demand(now)
     }
 
     /// When demand ends if no more of it comes.
-    pub fn demand_ends(&self) -> Instant {
+    pub(crate) fn demand_ends(&self) -> Instant {
         self.last_demand + DEMAND
     }
 
@@ -368,7 +368,7 @@ impl Controller {
     }
 
     /// The drive is idle: what now? `waiting` is the size of the first waiting user write.
-    pub fn next(&mut self, now: Instant, waiting: Option<u64>) -> Action {
+    pub(crate) fn next(&mut self, now: Instant, waiting: Option<u64>) -> Action {
         self.decay(now);
         if self.control == Control::Bare {
             return self.next_bare(waiting);
@@ -502,7 +502,7 @@ impl Controller {
     }
 
     /// A buffered write (user or padding) goes to the drive now.
-    pub fn issued(&mut self, bytes: u64, padding: bool) {
+    pub(crate) fn issued(&mut self, bytes: u64, padding: bool) {
         self.predicted = self.predict_after(self.stage_bytes, bytes);
         if !padding {
             self.uncommit(bytes);
@@ -510,7 +510,7 @@ impl Controller {
     }
 
     /// Anything but a log write goes to the drive: the stream is broken.
-    pub fn disturbed(&mut self, read: bool) {
+    pub(crate) fn disturbed(&mut self, read: bool) {
         if !matches!(self.state, State::Off | State::Faulted) {
             self.interrupted = match self.state {
                 _ if !read || !self.model.learns() => None,
@@ -535,7 +535,7 @@ impl Controller {
     }
 
     /// The disturbance is over.
-    pub fn undisturbed(&mut self, now: Instant) {
+    pub(crate) fn undisturbed(&mut self, now: Instant) {
         self.last_command = now;
         let over = self.control == Control::Bare && self.state == State::Suspended;
         if self.state == State::Gc || over {
@@ -544,7 +544,7 @@ impl Controller {
     }
 
     /// A flush goes to the drive.
-    pub fn flush_issued(&mut self, now: Instant) {
+    pub(crate) fn flush_issued(&mut self, now: Instant) {
         self.flushing = Some((now, self.dirty_bytes()));
         if !matches!(self.state, State::Off | State::Faulted) {
             self.state = State::Syncing;
@@ -552,7 +552,7 @@ impl Controller {
     }
 
     /// The flush is done.
-    pub fn flush_done(&mut self, now: Instant, ok: bool) {
+    pub(crate) fn flush_done(&mut self, now: Instant, ok: bool) {
         self.last_command = now;
         if let (Some((issued, dirty_bytes)), true) = (self.flushing.take(), ok) {
             self.model.flushed(dirty_bytes, now.since(issued));
@@ -577,12 +577,12 @@ impl Controller {
     }
 
     /// The drive failed: no more writes to it.
-    pub fn fault(&mut self) {
+    pub(crate) fn fault(&mut self) {
         self.state = State::Faulted;
     }
 
     /// What a flush would take now, in ns, by the model.
-    pub fn flush_cost_ns(&self) -> u64 {
+    pub(crate) fn flush_cost_ns(&self) -> u64 {
         let profile = self.profile();
         let drain_ns = u128::from(self.dirty_bytes()) * 1_000_000_000
             / u128::from(profile.drain_bytes_per_s.max(1));

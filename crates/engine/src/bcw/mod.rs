@@ -4,9 +4,9 @@
 //! true and decides what the drive does next: user write, padding, flush, or rest.
 
 pub mod controller;
-pub mod padding;
-pub mod pool;
+pub(crate) mod padding;
+pub(crate) mod pool;
 pub mod predictor;
-pub mod recalibrate;
-pub mod stage_bytes;
+pub(crate) mod recalibrate;
+pub(crate) mod stage_bytes;
 pub mod unreliability;

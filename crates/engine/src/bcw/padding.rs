@@ -6,15 +6,15 @@
 use tandem_block::{Duration, Instant, KIB};
 
 /// Keeps the stream continuous in the mid state. Paper: `P_F`.
-pub const FAST_PADDING_BYTES: u64 = 4 * KIB;
+pub(crate) const FAST_PADDING_BYTES: u64 = 4 * KIB;
 /// Brings on the slow write. Paper: `P_S`.
-pub const SLOW_PADDING_BYTES: u64 = 64 * KIB;
+pub(crate) const SLOW_PADDING_BYTES: u64 = 64 * KIB;
 
 const DAY: Duration = Duration::from_s(86_400);
 
 /// So many bytes a day. Days are counted from the engine's start: a restart begins one.
 #[derive(Clone, Copy, Debug)]
-pub struct DayBudget {
+pub(crate) struct DayBudget {
     bytes_per_day: u64,
     day_began: Instant,
     spent_bytes: u64,
@@ -22,7 +22,7 @@ pub struct DayBudget {
 
 impl DayBudget {
     /// A fresh budget.
-    pub fn new(bytes_per_day: u64) -> Self {
+    pub(crate) fn new(bytes_per_day: u64) -> Self {
         DayBudget { bytes_per_day, day_began: Instant::ZERO, spent_bytes: 0 }
     }
 
@@ -34,7 +34,7 @@ impl DayBudget {
     }
 
     /// Takes `bytes` if today's budget has them.
-    pub fn take(&mut self, now: Instant, bytes: u64) -> bool {
+    pub(crate) fn take(&mut self, now: Instant, bytes: u64) -> bool {
         self.roll(now);
         let fits = self.spent_bytes.saturating_add(bytes) <= self.bytes_per_day;
         if fits {
@@ -44,19 +44,19 @@ impl DayBudget {
     }
 
     /// Takes `bytes` that are written in any case.
-    pub fn spend(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn spend(&mut self, now: Instant, bytes: u64) {
         self.roll(now);
         self.spent_bytes = self.spent_bytes.saturating_add(bytes);
     }
 
     /// Is nothing left of today's, with what is promised and not written yet?
-    pub fn is_spent(&mut self, now: Instant, promised_bytes: u64) -> bool {
+    pub(crate) fn is_spent(&mut self, now: Instant, promised_bytes: u64) -> bool {
         self.roll(now);
         self.spent_bytes.saturating_add(promised_bytes) >= self.bytes_per_day
     }
 
     /// Bytes spent today, and the budget.
-    pub fn spent(&self, now: Instant) -> (u64, u64) {
+    pub(crate) fn spent(&self, now: Instant) -> (u64, u64) {
         let today = now.since(self.day_began) < DAY;
         (if today { self.spent_bytes } else { 0 }, self.bytes_per_day)
     }

@@ -14,7 +14,7 @@ use tandem_block::DeviceId;
 
 /// Where a drive stands for its users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// It takes writes.
     Ready,
     /// It is busy with something that ends by itself.
@@ -25,7 +25,7 @@ pub enum Standing {
 
 impl Standing {
     /// Of a drive in this state.
-    pub const fn of(state: State) -> Standing {
+    pub(crate) const fn of(state: State) -> Standing {
         match state {
             State::Fast | State::Mid => Standing::Ready,
             State::Syncing | State::Slow | State::Suspended | State::Gc | State::Draining => {
@@ -37,7 +37,7 @@ impl Standing {
 }
 
 /// Is `which` the last drive that takes writes, while another one is due back?
-pub fn is_last(which: DeviceId, drives: impl Iterator<Item = (DeviceId, Standing)>) -> bool {
+pub(crate) fn is_last(which: DeviceId, drives: impl Iterator<Item = (DeviceId, Standing)>) -> bool {
     let (mut is_ready, mut others_away) = (false, false);
     for (id, standing) in drives {
         match standing {

@@ -64,7 +64,7 @@ impl Confusion {
     }
 
     /// Adds another drive's counts.
-    pub fn add(&mut self, other: &Confusion) {
+    pub(crate) fn add(&mut self, other: &Confusion) {
         for (row, other_row) in self.counts.iter_mut().zip(&other.counts) {
             for (count, more) in row.iter_mut().zip(other_row) {
                 *count += more;

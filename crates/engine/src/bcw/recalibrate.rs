@@ -27,7 +27,7 @@ const SPIKE_NS: u64 = 2_000_000;
 
 /// How did the present stage begin?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// With a flush: it is fast.
     Flush,
     /// With a slow write: it is mid.
@@ -42,24 +42,24 @@ pub enum Origin {
 
 /// One completed buffered write.
 #[derive(Clone, Copy, Debug)]
-pub struct Written {
+pub(crate) struct Written {
     /// Its size.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// What it took.
-    pub latency: Duration,
+    pub(crate) latency: Duration,
     /// How long the drive was left alone before it.
-    pub gap: Duration,
+    pub(crate) gap: Duration,
     /// The stage that it was believed to meet.
-    pub believed: WriteState,
+    pub(crate) believed: WriteState,
     /// The state that its latency shows.
-    pub actual: WriteState,
+    pub(crate) actual: WriteState,
     /// What the stage held before it.
-    pub stage_bytes: u64,
+    pub(crate) stage_bytes: u64,
 }
 
 /// The model, and what it rests on.
 #[derive(Clone, Debug)]
-pub struct Recalibration {
+pub(crate) struct Recalibration {
     learns: bool,
     shipped: HddProfile,
     profile: HddProfile,
@@ -73,7 +73,7 @@ pub struct Recalibration {
 
 impl Recalibration {
     /// Begins with a profile; `learns`: and does not end with it.
-    pub fn new(profile: HddProfile, learns: bool) -> Recalibration {
+    pub(crate) fn new(profile: HddProfile, learns: bool) -> Recalibration {
         let stage = |bytes, jitter_ppm| {
             StageBytes::new(bytes, if learns { first_guard(bytes, jitter_ppm) } else { 0 })
         };
@@ -91,12 +91,12 @@ impl Recalibration {
 
     /// May the model change?
     #[inline]
-    pub fn learns(&self) -> bool {
+    pub(crate) fn learns(&self) -> bool {
         self.learns
     }
 
     /// The profile of now.
-    pub fn profile(&self) -> &HddProfile {
+    pub(crate) fn profile(&self) -> &HddProfile {
         &self.profile
     }
 
@@ -107,35 +107,35 @@ impl Recalibration {
 
     /// Bytes of a fast stage that writes are sent into.
     #[inline]
-    pub fn fast_bytes(&self) -> u64 {
+    pub(crate) fn fast_bytes(&self) -> u64 {
         self.fast_stage.usable_bytes()
     }
 
     /// Bytes of a mid stage that writes are sent into.
     #[inline]
-    pub fn mid_bytes(&self) -> u64 {
+    pub(crate) fn mid_bytes(&self) -> u64 {
         self.mid_stage.usable_bytes()
     }
 
     /// Bytes of the (fast, mid) stage that writes are sent into on a drive that is one of several.
     #[inline]
-    pub fn careful_bytes(&self) -> (u64, u64) {
+    pub(crate) fn careful_bytes(&self) -> (u64, u64) {
         (self.fast_stage.careful_bytes(), self.mid_stage.careful_bytes())
     }
 
     /// Bytes of the (fast, mid) stage that writes are sent into while another drive has room.
     #[inline]
-    pub fn certain_bytes(&self) -> (u64, u64) {
+    pub(crate) fn certain_bytes(&self) -> (u64, u64) {
         (self.fast_stage.certain_bytes(), self.mid_stage.certain_bytes())
     }
 
     /// Stages that the sizes rest on: (fast, mid), each at most sixteen; 0 is the profile's word.
-    pub fn confidence(&self) -> (usize, usize) {
+    pub(crate) fn confidence(&self) -> (usize, usize) {
         (self.fast_stage.confidence(), self.mid_stage.confidence())
     }
 
     /// [BCW §4.1]: the actual state follows from size and latency.
-    pub fn classify(&self, bytes: u64, latency: Duration) -> WriteState {
+    pub(crate) fn classify(&self, bytes: u64, latency: Duration) -> WriteState {
         let fast_ns = latency_ns(&self.profile.fast_latency, bytes);
         let mid_ns = latency_ns(&self.profile.mid_latency, bytes).max(fast_ns);
         let mut slow_ns = self.profile.slow_latency_ns / 2;
@@ -153,7 +153,7 @@ impl Recalibration {
 
     /// Does it fit none of the classes: far below a fast write, well between mid and slow, or far above
     /// a slow one?
-    pub fn is_odd(&self, written: &Written) -> bool {
+    pub(crate) fn is_odd(&self, written: &Written) -> bool {
         let latency_ns_seen = written.latency.ns;
         let fast_ns = latency_ns(&self.profile.fast_latency, written.bytes);
         let mid_ns = latency_ns(&self.profile.mid_latency, written.bytes).max(fast_ns);
@@ -163,7 +163,7 @@ impl Recalibration {
     }
 
     /// A stage begins.
-    pub fn begin_stage(&mut self, origin: Origin) {
+    pub(crate) fn begin_stage(&mut self, origin: Origin) {
         self.origin = origin;
         self.gap_max = Duration::ZERO;
         self.looked = (0, 0);
@@ -171,13 +171,13 @@ impl Recalibration {
 
     /// Is the stage known for what it is, so that surprising latencies are news of the latencies and
     /// not of the stage?
-    pub fn is_certain(&self) -> bool {
+    pub(crate) fn is_certain(&self) -> bool {
         let short = self.gap_max.ns < self.profile.drain_idle_ns / 8;
         self.learns && short && matches!(self.origin, Origin::Flush | Origin::Slow)
     }
 
     /// Learns from a write, which is not the first after a disturbance.
-    pub fn learn(&mut self, written: &Written) {
+    pub(crate) fn learn(&mut self, written: &Written) {
         if !self.learns {
             return;
         }
@@ -246,7 +246,7 @@ impl Recalibration {
 
     /// The stage took `bytes` and had not ended, although it was written without a pause. False: it is
     /// not known how the stage began.
-    pub fn outlasted(&mut self, believed: WriteState, bytes: u64) -> bool {
+    pub(crate) fn outlasted(&mut self, believed: WriteState, bytes: u64) -> bool {
         if !self.learns || self.origin == Origin::Unknown {
             return false;
         }
@@ -265,7 +265,7 @@ impl Recalibration {
 
     /// The drive was believed to have drained, and looks as if it had not: it begins later, or takes
     /// longer.
-    pub fn did_not_drain(&mut self) {
+    pub(crate) fn did_not_drain(&mut self) {
         if self.learns && self.origin == Origin::Rest {
             let idle_ns = self.profile.drain_idle_ns / 4 * 5;
             self.profile.drain_idle_ns = near(idle_ns, self.shipped.drain_idle_ns);
@@ -275,7 +275,7 @@ impl Recalibration {
     }
 
     /// The drive looks drained after a pause that was believed too short for it.
-    pub fn drained_early(&mut self) {
+    pub(crate) fn drained_early(&mut self) {
         if self.learns && self.gap_max.ns > self.profile.drain_idle_ns / 8 {
             let idle_ns = self.gap_max.ns.min(self.profile.drain_idle_ns) / 4 * 3;
             self.profile.drain_idle_ns = near(idle_ns, self.shipped.drain_idle_ns);
@@ -283,7 +283,7 @@ impl Recalibration {
     }
 
     /// A flush that found `dirty_bytes` took so long.
-    pub fn flushed(&mut self, dirty_bytes: u64, took: Duration) {
+    pub(crate) fn flushed(&mut self, dirty_bytes: u64, took: Duration) {
         if !self.learns {
             return;
         }

@@ -14,7 +14,7 @@ const RECENT: usize = 16;
 const STAGES_MIN: usize = 3;
 /// Kept free at the end of a stage whose spread is not known: an eighth (guess; the papers tell sizes
 /// without spread). Three stages seen are enough to know better.
-pub const FIRST_GUARD_PART: u64 = 8;
+pub(crate) const FIRST_GUARD_PART: u64 = 8;
 /// One stage in so many moves the mean distance wholly: sixteen stages alone may be alike by chance.
 const DISTANCE_STAGES: i64 = 32;
 /// The smallest stage that is believed, in bytes.
@@ -22,7 +22,7 @@ const STAGE_BYTES_MIN: u64 = 128 << 10;
 
 /// The size of one kind of stage.
 #[derive(Clone, Debug)]
-pub struct StageBytes {
+pub(crate) struct StageBytes {
     bytes: u64,
     guard_bytes: u64,
     /// Mean distance of stages from their median, of many more than `recent`.
@@ -37,7 +37,7 @@ pub struct StageBytes {
 
 impl StageBytes {
     /// As believed, without experience; `guard_bytes` is kept free of users' writes until there is some.
-    pub fn new(bytes: u64, guard_bytes: u64) -> StageBytes {
+    pub(crate) fn new(bytes: u64, guard_bytes: u64) -> StageBytes {
         assert!(guard_bytes <= bytes / 4, "a guard of {guard_bytes} in a stage of {bytes} bytes");
         StageBytes {
             bytes,
@@ -52,13 +52,13 @@ impl StageBytes {
 
     /// Where a stage ends most often.
     #[inline]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Where it ends at the earliest, as a rule: users' writes go so far.
     #[inline]
-    pub fn usable_bytes(&self) -> u64 {
+    pub(crate) fn usable_bytes(&self) -> u64 {
         debug_assert!(self.guard_bytes <= self.bytes, "a guard is a part of its stage");
         self.bytes - self.guard_bytes
     }
@@ -66,7 +66,7 @@ impl StageBytes {
     /// Where it ends at the earliest but for once in tens of thousands, four deviations: users' writes go
     /// so far on each of several drives.
     #[inline]
-    pub fn careful_bytes(&self) -> u64 {
+    pub(crate) fn careful_bytes(&self) -> u64 {
         self.bytes - self.careful_guard_bytes().min(self.bytes / 3)
     }
 
@@ -77,18 +77,18 @@ impl StageBytes {
     /// Where it certainly does not end yet: users' writes go so far while another drive would take them
     /// as well.
     #[inline]
-    pub fn certain_bytes(&self) -> u64 {
+    pub(crate) fn certain_bytes(&self) -> u64 {
         let guard_bytes = (2 * self.guard_bytes).max(self.careful_guard_bytes());
         self.bytes - guard_bytes.min(self.bytes / 3)
     }
 
     /// Stages that the size rests on; 0: only on the profile.
-    pub fn confidence(&self) -> usize {
+    pub(crate) fn confidence(&self) -> usize {
         self.count
     }
 
     /// A stage that held `before` took no more than a part of `bytes` beside it.
-    pub fn ended(&mut self, before: u64, bytes: u64) {
+    pub(crate) fn ended(&mut self, before: u64, bytes: u64) {
         if bytes <= self.bytes / 32 {
             self.learn(before + bytes / 2);
         } else if before + bytes <= self.bytes {
@@ -99,14 +99,14 @@ impl StageBytes {
     }
 
     /// It ended after `bytes` at the latest, but room had come back meanwhile.
-    pub fn ended_early(&mut self, bytes: u64) {
+    pub(crate) fn ended_early(&mut self, bytes: u64) {
         if bytes < self.usable_bytes() {
             self.learn(bytes);
         }
     }
 
     /// It took `bytes` and had not ended.
-    pub fn outlasted(&mut self, bytes: u64) {
+    pub(crate) fn outlasted(&mut self, bytes: u64) {
         if bytes > self.bytes {
             self.learn(bytes);
         }

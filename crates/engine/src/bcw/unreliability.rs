@@ -66,7 +66,7 @@ const LIMITS_MAX: u32 = 3;
 
 /// The signs, and the time away.
 #[derive(Clone, Debug, Default)]
-pub struct Doubts {
+pub(crate) struct Doubts {
     slow_run: u32,
     surprises: u32,
     limits: u32,
@@ -81,23 +81,23 @@ pub struct Doubts {
 
 /// How a write compares with the model.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub(crate) struct Look {
     /// It met the slow state.
-    pub slow: bool,
+    pub(crate) slow: bool,
     /// It was predicted not to.
-    pub surprising: bool,
+    pub(crate) surprising: bool,
     /// It fits no class.
-    pub odd: bool,
+    pub(crate) odd: bool,
     /// What a slow write is believed to add, in ns.
-    pub slow_ns: u64,
+    pub(crate) slow_ns: u64,
     /// What it took.
-    pub latency: Duration,
+    pub(crate) latency: Duration,
 }
 
 impl Doubts {
     /// Takes one write, and says what it proves.
     #[inline]
-    pub fn look(&mut self, now: Instant, look: &Look) -> Option<Unreliability> {
+    pub(crate) fn look(&mut self, now: Instant, look: &Look) -> Option<Unreliability> {
         self.window.0 += 1;
         self.window.1 += u32::from(look.odd);
         if look.slow {
@@ -141,12 +141,12 @@ impl Doubts {
     }
 
     /// Padding reached its limit and no slow write came.
-    pub fn limit_reached(&mut self) {
+    pub(crate) fn limit_reached(&mut self) {
         self.limits += 1;
     }
 
     /// Steering stops now. Returns until when.
-    pub fn stop(&mut self, now: Instant) -> Instant {
+    pub(crate) fn stop(&mut self, now: Instant) -> Instant {
         if now.since(self.trusted_since) > FORGIVEN + self.away {
             self.failures = 0;
         }
@@ -157,7 +157,7 @@ impl Doubts {
     }
 
     /// The drive was measured and is trusted again.
-    pub fn trusted(&mut self, now: Instant) {
+    pub(crate) fn trusted(&mut self, now: Instant) {
         let (failures, away) = (self.failures, self.away);
         *self = Doubts { failures, away, trusted_since: now, ..Doubts::default() };
     }

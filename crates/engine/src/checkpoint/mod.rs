@@ -62,14 +62,14 @@ enum Stage {
 /// What a checkpoint is made of, and where it goes.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
-    pub io: &'a mut DeviceIo,
-    pub metadata: &'a MetadataHomes,
-    pub metadata_replica: &'a mut MetadataReplica,
-    pub journal: &'a mut Journal,
-    pub map: &'a mut Map,
-    pub checksums: &'a mut HomeChecksums,
-    pub objects: &'a mut Objects,
-    pub batches: Batches,
+    pub(crate) io: &'a mut DeviceIo,
+    pub(crate) metadata: &'a MetadataHomes,
+    pub(crate) metadata_replica: &'a mut MetadataReplica,
+    pub(crate) journal: &'a mut Journal,
+    pub(crate) map: &'a mut Map,
+    pub(crate) checksums: &'a mut HomeChecksums,
+    pub(crate) objects: &'a mut Objects,
+    pub(crate) batches: Batches,
 }
 
 impl Parts<'_> {

@@ -40,7 +40,7 @@ impl Engine {
     ///
     /// # Errors
     /// Why not; if something lies on it, how much.
-    pub fn can_remove(&self, device: DeviceId) -> Result<(), DrainError> {
+    pub(crate) fn can_remove(&self, device: DeviceId) -> Result<(), DrainError> {
         self.migration.can_remove(
             device,
             &self.store,
@@ -184,7 +184,7 @@ impl Engine {
     }
 
     /// Commands that were abandoned, and that their drives have not answered since.
-    pub fn abandoned_commands(&self) -> usize {
+    pub(crate) fn abandoned_commands(&self) -> usize {
         self.io.abandoned_commands()
     }
 
@@ -227,7 +227,7 @@ impl Engine {
     }
 
     /// Why a drive is out of service, if it is.
-    pub fn fault_of(&self, device: DeviceId) -> Option<IoError> {
+    pub(crate) fn fault_of(&self, device: DeviceId) -> Option<IoError> {
         self.io.fault_of(device)
     }
 
@@ -409,7 +409,7 @@ impl Engine {
     }
 
     /// Bytes of the pool that an object has taken.
-    pub fn taken_bytes(&self, object: ObjectId) -> u64 {
+    pub(crate) fn taken_bytes(&self, object: ObjectId) -> u64 {
         self.volumes.objects.held_blocks(object).0 * BLOCK_BYTES
     }
 
@@ -493,7 +493,7 @@ impl Engine {
     }
 
     /// Is nothing under way: no request, no device command?
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.requests.is_empty() && self.io.flights().is_empty()
     }
 }

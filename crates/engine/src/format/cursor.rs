@@ -4,44 +4,44 @@ use super::FormatError;
 
 /// Appends numbers to a byte vector.
 #[derive(Debug, Default)]
-pub struct Writer {
+pub(crate) struct Writer {
     /// What was written so far.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Writer {
     /// Appends one byte.
-    pub fn u8(&mut self, value: u8) {
+    pub(crate) fn u8(&mut self, value: u8) {
         self.bytes.push(value);
     }
     /// Appends two bytes.
-    pub fn u16(&mut self, value: u16) {
+    pub(crate) fn u16(&mut self, value: u16) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
     /// Appends four bytes.
-    pub fn u32(&mut self, value: u32) {
+    pub(crate) fn u32(&mut self, value: u32) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
     /// Appends eight bytes.
-    pub fn u64(&mut self, value: u64) {
+    pub(crate) fn u64(&mut self, value: u64) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
     /// Appends sixteen bytes.
-    pub fn u128(&mut self, value: u128) {
+    pub(crate) fn u128(&mut self, value: u128) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
     /// Appends a length and the text.
-    pub fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         let length = u16::try_from(text.len()).expect("names are checked to be short");
         self.u16(length);
         self.bytes.extend_from_slice(text.as_bytes());
     }
     /// Overwrites four bytes at `at`.
-    pub fn patch_u32(&mut self, at: usize, value: u32) {
+    pub(crate) fn patch_u32(&mut self, at: usize, value: u32) {
         self.bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     /// Pads with zeroes to `length` bytes.
-    pub fn pad_to(&mut self, length: usize) {
+    pub(crate) fn pad_to(&mut self, length: usize) {
         assert!(self.bytes.len() <= length, "{} bytes do not fit {length}", self.bytes.len());
         self.bytes.resize(length, 0);
     }
@@ -49,7 +49,7 @@ impl Writer {
 
 /// Takes numbers from bytes that come from strangers.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     what: &'static str,
@@ -57,19 +57,19 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads `bytes`; errors call them `what`.
-    pub fn new(bytes: &'a [u8], what: &'static str) -> Self {
+    pub(crate) fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Reader { bytes, at: 0, what }
     }
     /// Position of the next byte.
-    pub fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
     /// Bytes left.
-    pub fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
     /// The next `count` bytes.
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
         if self.left() < count {
             return Err(FormatError::Short { what: self.what, at: self.bytes.len() });
         }
@@ -80,27 +80,27 @@ impl<'a> Reader<'a> {
         Ok(self.take(N)?.try_into().expect("take returns what was asked"))
     }
     /// One byte.
-    pub fn u8(&mut self) -> Result<u8, FormatError> {
+    pub(crate) fn u8(&mut self) -> Result<u8, FormatError> {
         Ok(self.array::<1>()?[0])
     }
     /// Two bytes.
-    pub fn u16(&mut self) -> Result<u16, FormatError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, FormatError> {
         Ok(u16::from_le_bytes(self.array()?))
     }
     /// Four bytes.
-    pub fn u32(&mut self) -> Result<u32, FormatError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, FormatError> {
         Ok(u32::from_le_bytes(self.array()?))
     }
     /// Eight bytes.
-    pub fn u64(&mut self) -> Result<u64, FormatError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, FormatError> {
         Ok(u64::from_le_bytes(self.array()?))
     }
     /// Sixteen bytes.
-    pub fn u128(&mut self) -> Result<u128, FormatError> {
+    pub(crate) fn u128(&mut self) -> Result<u128, FormatError> {
         Ok(u128::from_le_bytes(self.array()?))
     }
     /// A length and a text.
-    pub fn text(&mut self) -> Result<String, FormatError> {
+    pub(crate) fn text(&mut self) -> Result<String, FormatError> {
         let length = usize::from(self.u16()?);
         let what = self.what;
         let bytes = self.take(length)?;

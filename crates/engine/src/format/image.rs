@@ -19,7 +19,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"TOT1");
 pub const IMAGE_PAGE_BYTES: u64 = 32 * 1024;
 const HEADER_BYTES: usize = 64;
 /// Bytes of records in a page at most.
-pub const IMAGE_BODY_BYTES: usize = IMAGE_PAGE_BYTES as usize - HEADER_BYTES;
+pub(crate) const IMAGE_BODY_BYTES: usize = IMAGE_PAGE_BYTES as usize - HEADER_BYTES;
 
 /// The page to write.
 ///
@@ -43,7 +43,7 @@ pub fn encode(pool: u128, generation: u64, index: u32, body: &[u8]) -> Vec<u8> {
 }
 
 /// The checksum of a page that `encode` made or `decode` accepted.
-pub fn checksum(page: &[u8]) -> u32 {
+pub(crate) fn checksum(page: &[u8]) -> u32 {
     u32::from_le_bytes([page[4], page[5], page[6], page[7]])
 }
 

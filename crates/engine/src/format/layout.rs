@@ -98,12 +98,12 @@ impl Layout {
     }
 
     /// Has this drive room for the table of objects?
-    pub fn has_table(&self) -> bool {
+    pub(crate) fn has_table(&self) -> bool {
         self.table_bytes > 0
     }
 
     /// Where a page of one of the two tables of objects lies, in bytes.
-    pub fn table_page_offset(&self, area: u64, index: u64) -> u64 {
+    pub(crate) fn table_page_offset(&self, area: u64, index: u64) -> u64 {
         self.table_offset + area * self.table_bytes + index * image::IMAGE_PAGE_BYTES
     }
 

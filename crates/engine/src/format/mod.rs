@@ -2,7 +2,7 @@
 //!
 //! Everything is little-endian, versioned, and covered by a CRC-32C. Drawn in docs/FORMAT.md.
 
-pub mod cursor;
+pub(crate) mod cursor;
 pub mod fuzz;
 pub mod image;
 pub mod layout;
@@ -16,7 +16,7 @@ pub mod superblock;
 pub mod unit;
 
 /// CRC-32C (Castagnoli) of some bytes.
-pub fn crc32c(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 

@@ -25,9 +25,10 @@ pub const RECORD_BYTES: u64 = 128 * KIB;
 /// Bytes before the pair's own first byte, on each leg.
 pub const HEADER_BYTES: u64 = 2 * RECORD_BYTES;
 /// Regions of a pair at most.
-pub const REGIONS_MAX: u64 = 4096;
+pub(crate) const REGIONS_MAX: u64 = 4096;
 /// Extents of one record at most.
-pub const EXTENTS_MAX: usize = (RECORD_BYTES as usize - HEAD_BYTES - 4 * REGIONS_MAX as usize) / 16;
+pub(crate) const EXTENTS_MAX: usize =
+    (RECORD_BYTES as usize - HEAD_BYTES - 4 * REGIONS_MAX as usize) / 16;
 
 /// How much does the leg that is ahead hold?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,7 +80,7 @@ fn length_bytes(marks: usize, behind: usize) -> usize {
 }
 
 /// How many bytes the checksum of the record in `place` covers; `None` if its counts are impossible.
-pub fn covered_bytes(place: &[u8]) -> Option<usize> {
+pub(crate) fn covered_bytes(place: &[u8]) -> Option<usize> {
     let count = |at: usize| {
         let bytes = place.get(at..at + 4)?.try_into().expect("four bytes");
         Some(u32::from_le_bytes(bytes) as usize)

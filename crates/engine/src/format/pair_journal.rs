@@ -25,29 +25,29 @@ const UNIT_MAGIC: u64 = u64::from_le_bytes(*b"TANDEMPU");
 const VERSION: u32 = 1;
 const UNIT_FIXED_BYTES: usize = 64;
 /// Bytes kept for each of the two heads.
-pub const HEAD_BYTES: u64 = 4 * KIB;
+pub(crate) const HEAD_BYTES: u64 = 4 * KIB;
 /// First byte of the ring.
-pub const RING_AT: u64 = 64 * KIB;
+pub(crate) const RING_AT: u64 = 64 * KIB;
 /// Extents of a unit at most.
-pub const EXTENTS_MAX: usize = 1024;
+pub(crate) const EXTENTS_MAX: usize = 1024;
 /// Data of a unit at most: more than any one write has.
-pub const DATA_BYTES_MAX: u64 = 64 * MIB;
+pub(crate) const DATA_BYTES_MAX: u64 = 64 * MIB;
 /// The longest header.
-pub const HEADER_BYTES_MAX: u64 =
+pub(crate) const HEADER_BYTES_MAX: u64 =
     header_bytes(EXTENTS_MAX, (DATA_BYTES_MAX / BLOCK_BYTES) as usize);
 
 /// Bytes of a ring on a drive of so many bytes.
-pub fn ring_bytes(capacity_bytes: u64) -> u64 {
+pub(crate) fn ring_bytes(capacity_bytes: u64) -> u64 {
     capacity_bytes.saturating_sub(RING_AT) / BLOCK_BYTES * BLOCK_BYTES
 }
 
 /// Bytes of the data of an extent.
-pub const fn padded(bytes: u64) -> u64 {
+pub(crate) const fn padded(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK_BYTES) * BLOCK_BYTES
 }
 
 /// Bytes of a header with so many extents and checksums.
-pub const fn header_bytes(extents: usize, blocks: usize) -> u64 {
+pub(crate) const fn header_bytes(extents: usize, blocks: usize) -> u64 {
     padded((UNIT_FIXED_BYTES + 16 * extents + 4 * blocks) as u64)
 }
 
@@ -108,7 +108,7 @@ impl JournalHead {
     ///
     /// # Errors
     /// Not a head, damaged, of a newer version, or with impossible fields.
-    pub fn decode(bytes: &[u8]) -> Result<JournalHead, FormatError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<JournalHead, FormatError> {
         let bytes = bytes
             .get(..HEAD_BYTES as usize)
             .ok_or(FormatError::Short { what: HEAD, at: bytes.len() })?;
@@ -153,12 +153,12 @@ pub struct UnitHeader {
 
 impl UnitHeader {
     /// Bytes of the header.
-    pub fn header_bytes(&self) -> u64 {
+    pub(crate) fn header_bytes(&self) -> u64 {
         header_bytes(self.extents.len(), self.checksums.len())
     }
 
     /// Bytes of the data behind it.
-    pub fn data_bytes(&self) -> u64 {
+    pub(crate) fn data_bytes(&self) -> u64 {
         self.checksums.len() as u64 * BLOCK_BYTES
     }
 
@@ -207,7 +207,7 @@ impl UnitHeader {
     ///
     /// # Errors
     /// No header, or impossible counts.
-    pub fn peek(bytes: &[u8]) -> Result<u64, FormatError> {
+    pub(crate) fn peek(bytes: &[u8]) -> Result<u64, FormatError> {
         let mut reader = Reader::new(bytes, UNIT);
         if reader.u64()? != UNIT_MAGIC {
             return Err(FormatError::Magic { what: UNIT });
@@ -230,7 +230,7 @@ impl UnitHeader {
     ///
     /// # Errors
     /// No header, torn, damaged, of a newer version, or with impossible fields.
-    pub fn decode(bytes: &[u8], pair_bytes: u64) -> Result<UnitHeader, FormatError> {
+    pub(crate) fn decode(bytes: &[u8], pair_bytes: u64) -> Result<UnitHeader, FormatError> {
         let covered = UnitHeader::peek(bytes)? as usize;
         let mut reader = open(bytes, UNIT, UNIT_MAGIC, covered)?;
         let (own, generation, count) = (reader.u128()?, reader.u32()?, reader.u32()?);

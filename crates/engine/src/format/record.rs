@@ -46,7 +46,7 @@ const KIND_HOMES: u8 = 9;
 /// The home holds this version.
 pub const FLAG_HOME: u8 = 1;
 /// The log place is named for information only: it was not durable.
-pub const FLAG_LOG_VOLATILE: u8 = 2;
+pub(crate) const FLAG_LOG_VOLATILE: u8 = 2;
 /// The checksums are real; without it they are unknown and zero.
 pub const FLAG_CHECKSUMS: u8 = 4;
 
@@ -54,35 +54,35 @@ pub const FLAG_CHECKSUMS: u8 = 4;
 const FLAG_SNAPSHOT: u32 = 1;
 
 /// Blocks in one run record at most: the body length is 16 bits.
-pub const RUN_BLOCKS_MAX: usize = 8192;
+pub(crate) const RUN_BLOCKS_MAX: usize = 8192;
 /// Bytes of the record of a run without its checksums: header and body.
 const RUN_RECORD_BYTES: usize = 4 + 16;
 /// Bytes of an object's record without its name: header and body.
-pub const OBJECT_RECORD_BYTES: usize = 4 + 30;
+pub(crate) const OBJECT_RECORD_BYTES: usize = 4 + 30;
 /// Bytes of a thin object's record.
-pub const THIN_RECORD_BYTES: usize = 4 + 36;
+pub(crate) const THIN_RECORD_BYTES: usize = 4 + 36;
 /// Bytes of the record of a piece.
-pub const PIECE_RECORD_BYTES: usize = 4 + 20;
+pub(crate) const PIECE_RECORD_BYTES: usize = 4 + 20;
 /// Bytes of the record of where homes lie.
-pub const HOMES_RECORD_BYTES: usize = 4 + 12;
+pub(crate) const HOMES_RECORD_BYTES: usize = 4 + 12;
 /// Bytes of the longest record of an object or a part of one.
-pub const OBJECTS_RECORD_BYTES_MAX: usize = 4 + 10 + KEY_BYTES_MAX + VALUE_BYTES_MAX;
+pub(crate) const OBJECTS_RECORD_BYTES_MAX: usize = 4 + 10 + KEY_BYTES_MAX + VALUE_BYTES_MAX;
 /// Sectors in a block bound the fragments that can lie over it.
-pub const FRAGMENTS_MAX: usize = 8;
+pub(crate) const FRAGMENTS_MAX: usize = 8;
 
 /// A run of blocks that live at the same kinds of place, contiguously.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunRecord {
+pub(crate) struct RunRecord {
     /// `FLAG_…`.
-    pub flags: u8,
+    pub(crate) flags: u8,
     /// First logical block.
-    pub logical: Logical,
+    pub(crate) logical: Logical,
     /// First SSD slot or `NONE`.
-    pub ssd: Slot,
+    pub(crate) ssd: Slot,
     /// First log slot or `NONE`.
-    pub log: Slot,
+    pub(crate) log: Slot,
     /// One checksum a block.
-    pub checksums: Vec<u32>,
+    pub(crate) checksums: Vec<u32>,
 }
 
 /// One fragment: some sectors of a block in a slot of their own.
@@ -136,9 +136,9 @@ pub struct ObjectRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InPieces {
     /// The volume whose policies apply to it: its own id, or of what it is a snapshot.
-    pub origin: u64,
+    pub(crate) origin: u64,
     /// It never changes.
-    pub is_snapshot: bool,
+    pub(crate) is_snapshot: bool,
 }
 
 /// A thin object as it is now, without its blocks.
@@ -158,18 +158,18 @@ pub struct ThinRecord {
 
 /// An attribute as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttributeRecord {
+pub(crate) struct AttributeRecord {
     /// Of which object.
-    pub id: u64,
+    pub(crate) id: u64,
     /// Which.
-    pub key: Vec<u8>,
+    pub(crate) key: Vec<u8>,
     /// Its value; `None`: it is gone.
-    pub value: Option<Vec<u8>>,
+    pub(crate) value: Option<Vec<u8>>,
 }
 
 /// Any record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
+pub(crate) enum Record {
     /// Blocks live here now.
     Run(RunRecord),
     /// A block with fragments lives here now.
@@ -406,17 +406,17 @@ impl RecordWriter {
     }
 
     /// Bytes gathered so far.
-    pub fn len_bytes(&self) -> usize {
+    pub(crate) fn len_bytes(&self) -> usize {
         self.out.bytes.len()
     }
 
     /// Map updates gathered so far.
-    pub fn updates(&self) -> u64 {
+    pub(crate) fn updates(&self) -> u64 {
         self.updates
     }
 
     /// Is there nothing?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.out.bytes.is_empty()
     }
 
@@ -432,7 +432,7 @@ impl RecordWriter {
 ///
 /// # Errors
 /// If the bytes are not what `RecordWriter` writes.
-pub fn decode(body: &[u8]) -> Result<Vec<Record>, FormatError> {
+pub(crate) fn decode(body: &[u8]) -> Result<Vec<Record>, FormatError> {
     let mut reader = Reader::new(body, WHAT);
     let mut records = Vec::new();
     while reader.left() > 0 {

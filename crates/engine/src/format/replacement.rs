@@ -37,7 +37,7 @@ pub struct Mark {
 }
 
 /// Does this block look like a mark, sound or not?
-pub fn is_ours(block: &[u8]) -> bool {
+pub(crate) fn is_ours(block: &[u8]) -> bool {
     block.len() >= 8 && block[..8] == MAGIC.to_le_bytes()
 }
 
@@ -66,7 +66,7 @@ impl Mark {
     ///
     /// # Errors
     /// Not a mark, damaged, of a newer version, or with impossible fields.
-    pub fn decode(block: &[u8]) -> Result<Mark, FormatError> {
+    pub(crate) fn decode(block: &[u8]) -> Result<Mark, FormatError> {
         let mut reader = Reader::new(block, WHAT);
         if reader.u64()? != MAGIC {
             return Err(FormatError::Magic { what: WHAT });

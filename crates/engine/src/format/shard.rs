@@ -24,20 +24,20 @@ pub const SHARD_BYTES: u64 = 32 * 1024;
 const HEADER_BYTES: usize = 64;
 const SLOT_BYTES: usize = 12;
 /// Slots in one shard.
-pub const SHARD_SLOTS: usize = (SHARD_BYTES as usize - HEADER_BYTES) / SLOT_BYTES;
+pub(crate) const SHARD_SLOTS: usize = (SHARD_BYTES as usize - HEADER_BYTES) / SLOT_BYTES;
 /// Home bits in one shard, a multiple of 64.
-pub const SHARD_HOMES: usize = (SHARD_BYTES as usize - HEADER_BYTES) / 8 * 64;
+pub(crate) const SHARD_HOMES: usize = (SHARD_BYTES as usize - HEADER_BYTES) / 8 * 64;
 const SHARD_MAGIC: u32 = u32::from_le_bytes(*b"TSH1");
 const ROOT_MAGIC: u32 = u32::from_le_bytes(*b"TRT1");
 const ROOT_WITH_TABLE_MAGIC: u32 = u32::from_le_bytes(*b"TRT2");
 
 /// Shards for this many slots.
-pub fn slot_shards(slots: u64) -> u64 {
+pub(crate) fn slot_shards(slots: u64) -> u64 {
     slots.div_ceil(SHARD_SLOTS as u64)
 }
 
 /// Shards for this many home bits.
-pub fn home_shards(homes: u64) -> u64 {
+pub(crate) fn home_shards(homes: u64) -> u64 {
     homes.div_ceil(SHARD_HOMES as u64)
 }
 
@@ -128,7 +128,7 @@ pub fn shard_checkpoint(bytes: &[u8], pool: u128, index: u64) -> Result<u64, For
 }
 
 /// The slots of a verified shard, as many as it has room for.
-pub fn shard_slots(bytes: &[u8]) -> impl Iterator<Item = SlotEntry> + '_ {
+pub(crate) fn shard_slots(bytes: &[u8]) -> impl Iterator<Item = SlotEntry> + '_ {
     bytes[HEADER_BYTES..].chunks_exact(SLOT_BYTES).map(|b| SlotEntry {
         owner: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),
         checksum: u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
@@ -138,7 +138,7 @@ pub fn shard_slots(bytes: &[u8]) -> impl Iterator<Item = SlotEntry> + '_ {
 }
 
 /// The home words of a verified shard.
-pub fn shard_homes(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+pub(crate) fn shard_homes(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     bytes[HEADER_BYTES..]
         .chunks_exact(8)
         .map(|b| u64::from_le_bytes(b.try_into().expect("chunks of eight")))

@@ -33,7 +33,7 @@ const FEATURE_LAGGING: u64 = 8;
 /// Drives in one set at most.
 pub const MEMBERS_MAX: usize = 16;
 /// Bytes of a pool's name at most.
-pub const NAME_BYTES_MAX: usize = 255;
+pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 /// One drive of the pool as every drive's superblock lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,13 +72,13 @@ pub struct Numbered {
 
 impl Numbered {
     /// What a drive of this layout leaves behind.
-    pub fn of(layout: &Layout) -> Numbered {
+    pub(crate) fn of(layout: &Layout) -> Numbered {
         let Layout { home_first, home_blocks, slot_count, .. } = *layout;
         Numbered { home_first, home_blocks, slot_count }
     }
 
     /// As much of a layout as there is of a drive that is gone.
-    pub fn layout(self) -> Layout {
+    pub(crate) fn layout(self) -> Layout {
         let Numbered { home_first, home_blocks, slot_count } = self;
         Layout { home_first, home_blocks, slot_count, ..Layout::default() }
     }
@@ -237,7 +237,7 @@ fn lagging_of(reader: &mut Reader<'_>, members: u8) -> Result<u64, FormatError> 
 }
 
 /// Does this block look like one of our superblocks, sound or not?
-pub fn is_ours(block: &[u8]) -> bool {
+pub(crate) fn is_ours(block: &[u8]) -> bool {
     block.len() >= 8 && block[..8] == MAGIC.to_le_bytes()
 }
 

@@ -21,9 +21,9 @@ const WHAT: &str = "journal unit";
 const MAGIC: u32 = u32::from_le_bytes(*b"TJU1");
 const VERSION: u16 = 1;
 /// Bytes before the body.
-pub const HEADER_BYTES: usize = 64;
+pub(crate) const HEADER_BYTES: usize = 64;
 /// A unit's size on disk at most; bounds what recovery has to hold.
-pub const UNIT_BYTES_MAX: usize = 1 << 20;
+pub(crate) const UNIT_BYTES_MAX: usize = 1 << 20;
 const HEADER_CRC_AT: usize = 48;
 const SECTOR: usize = tandem_block::SECTOR_BYTES as usize;
 /// Bytes of a sector before its stamp.
@@ -50,7 +50,7 @@ pub fn disk_bytes(body_bytes: usize) -> usize {
 }
 
 /// Longest body of a unit that takes at most so many bytes on disk, a multiple of 4096.
-pub fn body_bytes_max(disk_bytes: usize) -> usize {
+pub(crate) fn body_bytes_max(disk_bytes: usize) -> usize {
     assert!(disk_bytes >= BLOCK_BYTES as usize, "a unit has a block for its header");
     disk_bytes / SECTOR * SECTOR_BODY - HEADER_BYTES
 }
@@ -71,7 +71,7 @@ fn stamp(pool: u128, sequence: u64) -> u32 {
 }
 
 /// Which blocks of 4 KiB, from the beginning of `bytes` on, have a sector of this unit? Offsets in bytes.
-pub fn blocks_of(bytes: &[u8], pool: u128, sequence: u64) -> Vec<usize> {
+pub(crate) fn blocks_of(bytes: &[u8], pool: u128, sequence: u64) -> Vec<usize> {
     let wanted = stamp(pool, sequence).to_le_bytes();
     let bytes = &bytes[..bytes.len().min(UNIT_BYTES_MAX)];
     let blocks = bytes.chunks_exact(BLOCK_BYTES as usize).enumerate();
@@ -135,7 +135,7 @@ impl Unit {
 
     /// Reads the header alone: how many bytes the unit has on disk, and its sequence. The body is not
     /// verified yet.
-    pub fn peek(bytes: &[u8], pool: u128) -> Result<(usize, u64), FormatError> {
+    pub(crate) fn peek(bytes: &[u8], pool: u128) -> Result<(usize, u64), FormatError> {
         let mut reader = Reader::new(bytes, WHAT);
         if reader.u32()? != MAGIC {
             return Err(FormatError::Magic { what: WHAT });

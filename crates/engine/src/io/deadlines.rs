@@ -66,7 +66,7 @@ impl Queue {
 
 /// What became of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub(crate) enum Heard {
     /// It is for this command.
     Of(IoId),
     /// It came too late, and is for nobody.
@@ -75,7 +75,7 @@ pub enum Heard {
 
 /// All commands that are out.
 #[derive(Clone, Debug)]
-pub struct Deadlines {
+pub(crate) struct Deadlines {
     flights: Slab<Flight>,
     serial: u64,
     /// By drive of the event loop.
@@ -90,14 +90,14 @@ pub struct Deadlines {
 
 impl Deadlines {
     /// For the drives of a set, and the second ones of pairs.
-    pub fn of(config: &EngineConfig) -> Self {
+    pub(crate) fn of(config: &EngineConfig) -> Self {
         let devices = (0..config.devices.len() as u8).map(DeviceId);
         let legs = config.pairs.iter().map(|pair| pair.device);
         Deadlines::new(devices.chain(legs).map(|id| config.deadline(id)).collect())
     }
 
     /// For drives with these deadlines; those that come later have the longest of them.
-    pub fn new(limits: Vec<Duration>) -> Self {
+    pub(crate) fn new(limits: Vec<Duration>) -> Self {
         Deadlines {
             flights: Slab::new(),
             serial: 0,
@@ -124,7 +124,7 @@ impl Deadlines {
 
     /// What the engine asks of the event loop from `first` on in `commands`: commands get the names that their
     /// completions will have, and buffers that the event loop must not reuse yet are not released.
-    pub fn send(&mut self, now: Instant, commands: &mut Vec<Command>, first: usize) {
+    pub(crate) fn send(&mut self, now: Instant, commands: &mut Vec<Command>, first: usize) {
         for command in &mut commands[first..] {
             match command {
                 Command::Submit(io) => {
@@ -184,7 +184,7 @@ impl Deadlines {
     ///
     /// # Panics
     /// If no command has this name.
-    pub fn completed(&mut self, id: IoId, commands: &mut Vec<Command>) -> Heard {
+    pub(crate) fn completed(&mut self, id: IoId, commands: &mut Vec<Command>) -> Heard {
         let flight = self.flights.remove(id.0 as usize);
         if let Some(drive) = flight.drive {
             let queue = &mut self.queues[usize::from(drive.0)];
@@ -214,7 +214,7 @@ impl Deadlines {
     }
 
     /// Drives whose deadline is over. Who is slow by now, or is not any more, is noted.
-    pub fn overdue(&mut self, now: Instant) -> Vec<DeviceId> {
+    pub(crate) fn overdue(&mut self, now: Instant) -> Vec<DeviceId> {
         let mut overdue = Vec::new();
         for index in 0..self.queues.len() {
             let queue = &mut self.queues[index];
@@ -230,7 +230,7 @@ impl Deadlines {
 
     /// Abandons all commands of a drive. Returns their names inside the engine, in the order in which they
     /// went out.
-    pub fn abandon(&mut self, drive: DeviceId) -> Vec<IoId> {
+    pub(crate) fn abandon(&mut self, drive: DeviceId) -> Vec<IoId> {
         let queue = self.queue(drive);
         let live = queue.live;
         (queue.live, queue.slow) = (0, false);
@@ -252,17 +252,17 @@ impl Deadlines {
 
     /// When the next drive is slow, or its deadline is over.
     #[inline]
-    pub fn due(&self) -> Instant {
+    pub(crate) fn due(&self) -> Instant {
         self.queues.iter().map(|queue| queue.due).min().unwrap_or(Instant::NEVER)
     }
 
     /// Is a command of this drive without an answer for more than half of its deadline?
-    pub fn is_slow(&self, drive: DeviceId) -> bool {
+    pub(crate) fn is_slow(&self, drive: DeviceId) -> bool {
         self.queues.get(usize::from(drive.0)).is_some_and(|queue| queue.slow)
     }
 
     /// Commands that were abandoned and have not ended.
-    pub fn abandoned(&self) -> usize {
+    pub(crate) fn abandoned(&self) -> usize {
         self.abandoned.values().map(|&count| count as usize).sum()
     }
 }

@@ -12,28 +12,28 @@ use tandem_block::{DeviceId, Instant};
 
 /// A command in flight, of an owner.
 #[derive(Clone, Debug)]
-pub struct Flight<O> {
+pub(crate) struct Flight<O> {
     /// Which drive.
-    pub device: DeviceId,
+    pub(crate) device: DeviceId,
     /// Who waits for its end.
-    pub owner: O,
+    pub(crate) owner: O,
     /// Bytes that it moves.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// When it went out.
-    pub issued: Instant,
+    pub(crate) issued: Instant,
     /// No user waits for it.
-    pub background: bool,
+    pub(crate) background: bool,
     /// It changes what the drive holds.
-    pub changes: bool,
+    pub(crate) changes: bool,
     /// Where it stands among others.
-    pub place: Place,
+    pub(crate) place: Place,
     /// What it names on the drive.
-    pub pin: Pin,
+    pub(crate) pin: Pin,
 }
 
 /// All commands in flight.
 #[derive(Clone, Debug)]
-pub struct Flights<O> {
+pub(crate) struct Flights<O> {
     flights: Arena<IoId, Flight<O>>,
 }
 
@@ -45,23 +45,28 @@ impl<O> Default for Flights<O> {
 
 /// What goes out.
 #[derive(Debug)]
-pub struct Departure<'a> {
+pub(crate) struct Departure<'a> {
     /// To which drive.
-    pub device: DeviceId,
+    pub(crate) device: DeviceId,
     /// What.
-    pub op: &'a IoOp,
+    pub(crate) op: &'a IoOp,
     /// No user waits for it.
-    pub background: bool,
+    pub(crate) background: bool,
     /// What it names on the drive.
-    pub pin: Pin,
+    pub(crate) pin: Pin,
     /// When.
-    pub now: Instant,
+    pub(crate) now: Instant,
 }
 
 impl<O> Flights<O> {
     /// A command goes out to the drive of this queue: the newest of its drive.
     #[inline]
-    pub fn begin<J>(&mut self, queue: &mut Queue<J>, departs: Departure<'_>, owner: O) -> IoId {
+    pub(crate) fn begin<J>(
+        &mut self,
+        queue: &mut Queue<J>,
+        departs: Departure<'_>,
+        owner: O,
+    ) -> IoId {
         let Departure { device, op, background, pin, now: issued } = departs;
         let bytes = op.bytes();
         let place = queue.goes_out(op, bytes, background);
@@ -87,7 +92,7 @@ impl<O> Flights<O> {
     /// # Panics
     /// If it is not in flight.
     #[inline]
-    pub fn device(&self, id: IoId) -> DeviceId {
+    pub(crate) fn device(&self, id: IoId) -> DeviceId {
         self.flights[id].device
     }
 
@@ -96,7 +101,7 @@ impl<O> Flights<O> {
     /// # Panics
     /// If it is not in flight, or not with the drive of this queue.
     #[inline]
-    pub fn end<J>(&mut self, queue: &mut Queue<J>, id: IoId) -> Flight<O> {
+    pub(crate) fn end<J>(&mut self, queue: &mut Queue<J>, id: IoId) -> Flight<O> {
         let mut flight = self.flights.remove(id);
         queue.ended(&flight.place, flight.bytes, flight.background);
         queue.pins_mut().unpin(std::mem::replace(&mut flight.pin, Pin::NONE));
@@ -119,7 +124,7 @@ impl<O> Flights<O> {
 
     /// How long the oldest read or write of the drive with this queue has been in flight, in ns.
     #[inline]
-    pub fn oldest_ns<J>(&self, queue: &Queue<J>, now: Instant) -> u64 {
+    pub(crate) fn oldest_ns<J>(&self, queue: &Queue<J>, now: Instant) -> u64 {
         queue.load().oldest().map_or(0, |id| now.since(self.flights[id].issued).ns)
     }
 
@@ -127,24 +132,24 @@ impl<O> Flights<O> {
     ///
     /// # Panics
     /// If it is not in flight.
-    pub fn issued(&self, id: IoId) -> Instant {
+    pub(crate) fn issued(&self, id: IoId) -> Instant {
         self.flights[id].issued
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = (IoId, &Flight<O>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (IoId, &Flight<O>)> {
         self.flights.iter()
     }
 
     /// How many.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.flights.len()
     }
 
     /// None?
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.flights.is_empty()
     }
 }

@@ -86,20 +86,20 @@ impl Load {
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// It fetches bytes.
-    pub read: bool,
+    pub(crate) read: bool,
     /// A read or write; flushes and trims have no usual latency, so they are not in the list.
-    pub listed: bool,
+    pub(crate) listed: bool,
     /// Commands before it when it was issued.
-    pub queue_length: u32,
+    pub(crate) queue_length: u32,
     /// Bytes in flight then, with its own.
-    pub in_flight_bytes: u64,
+    pub(crate) in_flight_bytes: u64,
     /// Its neighbours in that list.
     pub(super) neighbours: Neighbours,
 }
 
 /// The read or write that went out before another one, and the one after it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Neighbours {
+pub(crate) struct Neighbours {
     older: Option<IoId>,
     newer: Option<IoId>,
 }

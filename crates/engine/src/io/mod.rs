@@ -3,18 +3,18 @@
 //! `DeviceIo` owns the drives, the moment, and what the event loop shall do. Everybody who sends a command to a drive
 //! does it here. Nothing here knows why a command was sent: its owner comes back with the end.
 
-pub mod deadlines;
+pub(crate) mod deadlines;
 mod enqueue;
 mod event_loop;
 #[cfg(test)]
 pub(crate) mod fixture;
-pub mod flights;
+pub(crate) mod flights;
 mod in_service;
 mod load;
 mod logs;
 mod phase;
 pub mod pins;
-pub mod queue;
+pub(crate) mod queue;
 
 pub(crate) use self::phase::Phase;
 use crate::config::{EngineConfig, SuccessorConfig};

@@ -38,7 +38,7 @@ const NEARS: u64 = 2_048;
 
 /// The pins of one drive.
 #[derive(Clone, Debug)]
-pub struct Pins {
+pub(crate) struct Pins {
     pinned: Slab<Pinned>,
     /// How many pins touch the blocks of each stretch, all stretches of equal remainder together: a thousand
     /// slots are freed at once, and most of them lie near no pin.
@@ -74,7 +74,7 @@ impl Pins {
     /// # Panics
     /// If there are 2^32 pins: commands in flight are bounded far below.
     #[inline]
-    pub fn pin(&mut self, op: &IoOp) -> Pin {
+    pub(crate) fn pin(&mut self, op: &IoOp) -> Pin {
         let (offset_bytes, length_bytes) = match *op {
             IoOp::Read { offset_bytes, length_bytes, .. }
             | IoOp::Write { offset_bytes, length_bytes, .. }
@@ -104,7 +104,7 @@ impl Pins {
     /// # Panics
     /// If the pin is not one of this drive's.
     #[inline]
-    pub fn unpin(&mut self, pin: Pin) {
+    pub(crate) fn unpin(&mut self, pin: Pin) {
         if let Pin(Some(key)) = pin {
             let ended = self.pinned.remove(key as usize);
             self.freed |= ended.awaited;
@@ -116,18 +116,18 @@ impl Pins {
     }
 
     /// How many commands pin blocks.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.pinned.len()
     }
 
     /// Does any command pin blocks?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pinned.is_empty()
     }
 
     /// Does a command name any of these blocks of the drive?
     #[inline]
-    pub fn touches(&self, first_block: u64, count: u64) -> bool {
+    pub(crate) fn touches(&self, first_block: u64, count: u64) -> bool {
         let end_block = first_block + count;
         let is_near = nears(first_block, end_block).any(|at| self.near[at] > 0);
         let touches = |pin: &Pinned| pin.first_block < end_block && first_block < pin.end_block;
@@ -135,13 +135,13 @@ impl Pins {
     }
 
     /// Does no command name any of these blocks of the drive? If one does, it is noted that somebody waits.
-    pub fn await_free(&mut self, first_block: u64, count: u64) -> bool {
+    pub(crate) fn await_free(&mut self, first_block: u64, count: u64) -> bool {
         !self.touches(first_block, count)
             || self.first_pinned(first_block, first_block + count).is_none()
     }
 
     /// Has a pin ended that somebody waited for, since this was asked last?
-    pub fn take_freed(&mut self) -> bool {
+    pub(crate) fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }
 
@@ -163,7 +163,7 @@ impl Pins {
 
     /// Splits a run of freed slots, whose first one lies in this block of the drive, into parts that no
     /// command names (true) and parts that wait for a command's end (false).
-    pub fn split(&mut self, run: Run, first_block: u64) -> Vec<(Run, bool)> {
+    pub(crate) fn split(&mut self, run: Run, first_block: u64) -> Vec<(Run, bool)> {
         let mut parts = Vec::new();
         let (mut at, end) = (first_block, first_block + u64::from(run.count));
         let part = |from: u64, to: u64| Run {

@@ -22,7 +22,7 @@ pub enum Class {
 
 impl Class {
     /// In the order in which a drive that is out of service is emptied.
-    pub const ALL: [Class; 3] = [Class::Read, Class::Write, Class::Background];
+    pub(crate) const ALL: [Class; 3] = [Class::Read, Class::Write, Class::Background];
 }
 
 /// What can wait for a drive.
@@ -76,14 +76,14 @@ impl<J> Default for Queue<J> {
 
 impl<J: QueuedJob> Queue<J> {
     /// Adds a job behind those of its class.
-    pub fn enqueue(&mut self, class: Class, job: J, bytes: u64) {
+    pub(crate) fn enqueue(&mut self, class: Class, job: J, bytes: u64) {
         let waiting = self.accept(job, bytes);
         self.waiting[class as usize].push_back(waiting);
     }
 
     /// Counts a job that is going to wait elsewhere.
     #[inline]
-    pub fn accept(&mut self, job: J, bytes: u64) -> Waiting<J> {
+    pub(crate) fn accept(&mut self, job: J, bytes: u64) -> Waiting<J> {
         self.arrivals += 1;
         self.length += 1;
         self.waiting_bytes += bytes;
@@ -92,14 +92,14 @@ impl<J: QueuedJob> Queue<J> {
     }
 
     /// Takes the first waiting job of a class; it is still accepted.
-    pub fn pop(&mut self, class: Class) -> Option<Waiting<J>> {
+    pub(crate) fn pop(&mut self, class: Class) -> Option<Waiting<J>> {
         let waiting = self.waiting[class as usize].pop_front()?;
         self.taken(waiting.bytes);
         Some(waiting)
     }
 
     /// Puts it back where it was.
-    pub fn unpop(&mut self, class: Class, waiting: Waiting<J>) {
+    pub(crate) fn unpop(&mut self, class: Class, waiting: Waiting<J>) {
         self.put_back(waiting.bytes);
         assert!(
             self.first(class).is_none_or(|next| waiting.sequence < next.sequence),
@@ -109,7 +109,7 @@ impl<J: QueuedJob> Queue<J> {
     }
 
     /// Takes those of a class out that are like this, in order; they are still accepted.
-    pub fn take(&mut self, class: Class, is_wanted: impl Fn(&J) -> bool) -> Vec<Waiting<J>> {
+    pub(crate) fn take(&mut self, class: Class, is_wanted: impl Fn(&J) -> bool) -> Vec<Waiting<J>> {
         let all = std::mem::take(&mut self.waiting[class as usize]);
         let mut taken = Vec::new();
         for waiting in all {
@@ -125,24 +125,24 @@ impl<J: QueuedJob> Queue<J> {
 
     /// The first job that waits in a class.
     #[inline]
-    pub fn first(&self, class: Class) -> Option<&Waiting<J>> {
+    pub(crate) fn first(&self, class: Class) -> Option<&Waiting<J>> {
         self.waiting[class as usize].front()
     }
 
     /// Does anything wait in this class?
     #[inline]
-    pub fn waits(&self, class: Class) -> bool {
+    pub(crate) fn waits(&self, class: Class) -> bool {
         !self.waiting[class as usize].is_empty()
     }
 
     /// Jobs that wait in a class, oldest first.
-    pub fn jobs(&self, class: Class) -> impl ExactSizeIterator<Item = &J> {
+    pub(crate) fn jobs(&self, class: Class) -> impl ExactSizeIterator<Item = &J> {
         self.waiting[class as usize].iter().map(|waiting| &waiting.job)
     }
 
     /// Does anything wait in any class?
     #[inline]
-    pub fn is_waited_for(&self) -> bool {
+    pub(crate) fn is_waited_for(&self) -> bool {
         self.waiting.iter().any(|waiting| !waiting.is_empty())
     }
 }
@@ -150,13 +150,13 @@ impl<J: QueuedJob> Queue<J> {
 impl<J> Queue<J> {
     /// A job of so many bytes waits no more; it is still accepted.
     #[inline]
-    pub fn taken(&mut self, bytes: u64) {
+    pub(crate) fn taken(&mut self, bytes: u64) {
         self.waiting_bytes = self.waiting_bytes.checked_sub(bytes).expect("it waited");
     }
 
     /// It waits again.
     #[inline]
-    pub fn put_back(&mut self, bytes: u64) {
+    pub(crate) fn put_back(&mut self, bytes: u64) {
         self.waiting_bytes += bytes;
     }
 
@@ -165,7 +165,7 @@ impl<J> Queue<J> {
     /// # Panics
     /// If more leave than were accepted.
     #[inline]
-    pub fn leave(&mut self, jobs: u32) {
+    pub(crate) fn leave(&mut self, jobs: u32) {
         self.length = self.length.checked_sub(jobs).expect("they were accepted");
         assert!(self.in_flight <= self.length, "commands in flight stay accepted");
     }
@@ -200,12 +200,12 @@ impl<J> Queue<J> {
 
     /// A user's read is counted for the rate of reads.
     #[inline]
-    pub fn note_read(&mut self, now: Instant) {
+    pub(crate) fn note_read(&mut self, now: Instant) {
         self.load.reads_lately.add(now);
     }
 
     /// Users' reads a second, lately.
-    pub fn reads_per_s(&mut self, now: Instant) -> u64 {
+    pub(crate) fn reads_per_s(&mut self, now: Instant) -> u64 {
         self.load.reads_lately.advance(now);
         self.load.reads_lately.per_s()
     }
@@ -230,31 +230,31 @@ impl<J> Queue<J> {
 
     /// … that read.
     #[inline]
-    pub fn reads_in_flight(&self) -> u32 {
+    pub(crate) fn reads_in_flight(&self) -> u32 {
         self.load.reads_in_flight
     }
 
     /// Bytes in flight.
     #[inline]
-    pub fn in_flight_bytes(&self) -> u64 {
+    pub(crate) fn in_flight_bytes(&self) -> u64 {
         self.load.in_flight_bytes
     }
 
     /// Bytes of jobs that wait.
     #[inline]
-    pub fn waiting_bytes(&self) -> u64 {
+    pub(crate) fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes
     }
 
     /// Blocks of the drive that commands name, and those that wait.
     #[inline]
-    pub fn pins(&self) -> &Pins {
+    pub(crate) fn pins(&self) -> &Pins {
         &self.pins
     }
 
     /// The same, to pin and to unpin.
     #[inline]
-    pub fn pins_mut(&mut self) -> &mut Pins {
+    pub(crate) fn pins_mut(&mut self) -> &mut Pins {
         &mut self.pins
     }
 

@@ -8,7 +8,7 @@ use tandem_block::DeviceId;
 
 /// How urgently a log wants to be cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub(crate) enum Need {
     /// Not at all.
     None,
     /// When the drive is idle.
@@ -20,14 +20,14 @@ pub enum Need {
 /// In which order the logs of a set are cleaned: those first on which redirection is about to stop,
 /// then those of drives that nobody redirects to just now (M12: GC stays off the drive that is appended
 /// to). `drives`: each with its need, and whether users want it. Those that need nothing are left out.
-pub fn order(drives: impl Iterator<Item = (DeviceId, Need, bool)>) -> Vec<DeviceId> {
+pub(crate) fn order(drives: impl Iterator<Item = (DeviceId, Need, bool)>) -> Vec<DeviceId> {
     let mut needy: Vec<_> = drives.filter(|(_, need, _)| *need != Need::None).collect();
     needy.sort_by_key(|&(id, need, is_wanted)| (need != Need::Urgent, is_wanted, id));
     needy.into_iter().map(|(id, ..)| id).collect()
 }
 
 /// Whether the log wants cleaning. `gc_percent` and `stop_percent` are settings (70 and 90).
-pub fn need(log: &Log, gc_percent: u64, stop_percent: u64) -> Need {
+pub(crate) fn need(log: &Log, gc_percent: u64, stop_percent: u64) -> Need {
     let used = log.used_percent();
     if used >= stop_percent {
         Need::Urgent

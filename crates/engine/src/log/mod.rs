@@ -5,8 +5,8 @@
 //! nothing. A segment is recycled as a whole once nothing in it lives.
 
 mod audit;
-pub mod gc;
-pub mod read_back;
+pub(crate) mod gc;
+pub(crate) mod read_back;
 
 use crate::map::{Run, Slot, SlotRegion};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ struct Segment {
 
 /// The log of one hard drive.
 #[derive(Clone, Debug)]
-pub struct Log {
+pub(crate) struct Log {
     region: SlotRegion,
     segment_slots: u32,
     segments: Vec<Segment>,
@@ -40,7 +40,7 @@ pub struct Log {
 
 impl Log {
     /// An empty log.
-    pub fn new(region: SlotRegion, segment_slots: u32) -> Self {
+    pub(crate) fn new(region: SlotRegion, segment_slots: u32) -> Self {
         assert!(region.is_log && segment_slots > 0, "a log lies in slots of a log, in segments");
         let count = (region.count / segment_slots) as usize;
         assert!(count >= 2, "a log has at least two segments");
@@ -62,7 +62,7 @@ impl Log {
 
     /// A log in which these slots live: everything with life is sealed, appending begins in the
     /// first free segment.
-    pub fn recovered(region: SlotRegion, segment_slots: u32, live: &[Slot]) -> Self {
+    pub(crate) fn recovered(region: SlotRegion, segment_slots: u32, live: &[Slot]) -> Self {
         let mut log = Log::new(region, segment_slots);
         log.segments[0].state = SegmentState::Free;
         for &slot in live {
@@ -95,24 +95,24 @@ impl Log {
     }
 
     /// The log's slots.
-    pub fn region(&self) -> &SlotRegion {
+    pub(crate) fn region(&self) -> &SlotRegion {
         &self.region
     }
 
     /// Slots that can be appended without GC.
-    pub fn free_slots(&self) -> u64 {
+    pub(crate) fn free_slots(&self) -> u64 {
         u64::from(self.segment_slots - self.next_in_open)
             + self.free.len() as u64 * u64::from(self.segment_slots)
     }
 
     /// Slots that users' writes may append: without an SSD, one segment is kept for merges.
-    pub fn free_slots_of_users(&self, has_ssd: bool) -> u64 {
+    pub(crate) fn free_slots_of_users(&self, has_ssd: bool) -> u64 {
         let kept = if has_ssd { 0 } else { u64::from(self.segment_slots) };
         self.free_slots().saturating_sub(kept)
     }
 
     /// Share of the log in use, in percent (segments that are not free).
-    pub fn used_percent(&self) -> u64 {
+    pub(crate) fn used_percent(&self) -> u64 {
         self.used_percent
     }
 
@@ -124,7 +124,7 @@ impl Log {
 
     /// Appends up to `count` slots, contiguous. `None` if the log is full. With `live` they count as
     /// living until they come back with `release`; padding does not.
-    pub fn append(&mut self, count: u32, live: bool) -> Option<Run> {
+    pub(crate) fn append(&mut self, count: u32, live: bool) -> Option<Run> {
         assert!(count > 0);
         if self.next_in_open == self.segment_slots {
             let next = self.take_segment()?;
@@ -153,14 +153,14 @@ impl Log {
 
     /// Would appending `count` slots leave the stream, because the segment behind the open one is not
     /// free or there is none? The first write elsewhere pays for the way there.
-    pub fn breaks_within(&self, count: u64) -> bool {
+    pub(crate) fn breaks_within(&self, count: u64) -> bool {
         let follows =
             self.segments.get(self.open + 1).is_some_and(|s| s.state == SegmentState::Free);
         !follows && count > u64::from(self.slots_before_break())
     }
 
     /// Slots left in the open segment.
-    pub fn slots_before_break(&self) -> u32 {
+    pub(crate) fn slots_before_break(&self) -> u32 {
         self.segment_slots - self.next_in_open
     }
 
@@ -192,7 +192,7 @@ impl Log {
     }
 
     /// A slot is named by nothing any more.
-    pub fn release(&mut self, slot: Slot) {
+    pub(crate) fn release(&mut self, slot: Slot) {
         let segment = self.segment_of(slot);
         let live = &mut self.segments[segment].live;
         assert!(*live > 0, "segment {segment} has no living slot to release");
@@ -201,14 +201,14 @@ impl Log {
     }
 
     /// The sealed segment with the least life, to be cleaned, if it has less than a full one.
-    pub fn victim(&self) -> Option<usize> {
+    pub(crate) fn victim(&self) -> Option<usize> {
         (0..self.segments.len())
             .filter(|&s| self.segments[s].state == SegmentState::Sealed)
             .min_by_key(|&s| self.segments[s].live)
     }
 
     /// All sealed segments, the emptiest first.
-    pub fn victims(&self) -> Vec<usize> {
+    pub(crate) fn victims(&self) -> Vec<usize> {
         let is_sealed = |&s: &usize| self.segments[s].state == SegmentState::Sealed;
         let mut sealed: Vec<usize> = (0..self.segments.len()).filter(is_sealed).collect();
         sealed.sort_by_key(|&s| self.segments[s].live);
@@ -216,7 +216,7 @@ impl Log {
     }
 
     /// The slots of a segment.
-    pub fn segment_run(&self, segment: usize) -> Run {
+    pub(crate) fn segment_run(&self, segment: usize) -> Run {
         assert!(segment < self.segments.len(), "a log has this segment");
         Run {
             slot: self.region.first + segment as u32 * self.segment_slots,
@@ -225,7 +225,7 @@ impl Log {
     }
 
     /// What was appended last may be cleaned, too: what comes next takes another segment.
-    pub fn seal_open(&mut self) {
+    pub(crate) fn seal_open(&mut self) {
         if self.next_in_open > 0 {
             self.seal();
             self.next_in_open = self.segment_slots;
@@ -233,12 +233,12 @@ impl Log {
     }
 
     /// Living slots.
-    pub fn live_slots(&self) -> u64 {
+    pub(crate) fn live_slots(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.live)).sum()
     }
 
     /// Living slots in a segment.
-    pub fn live(&self, segment: usize) -> u32 {
+    pub(crate) fn live(&self, segment: usize) -> u32 {
         self.segments[segment].live
     }
 }

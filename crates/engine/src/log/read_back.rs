@@ -18,7 +18,7 @@ const SHARE_MAX: u64 = 4;
 
 /// Who keeps bytes in RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeper {
+pub(crate) enum Keeper {
     /// They are in the tail of a hard drive that was not flushed since.
     Tail,
     /// Only the cache.
@@ -27,15 +27,15 @@ pub enum Keeper {
 
 /// Bytes in RAM of a slot and of those behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     /// Their buffer.
-    pub payload: PayloadId,
+    pub(crate) payload: PayloadId,
     /// Where in it the slot's block begins.
-    pub offset_bytes: u64,
+    pub(crate) offset_bytes: u64,
     /// Slots from this one on.
-    pub count: u32,
+    pub(crate) count: u32,
     /// Why they are there.
-    pub keeper: Keeper,
+    pub(crate) keeper: Keeper,
 }
 
 /// A run of slots whose bytes are in RAM. It holds one reference to its buffer.
@@ -52,7 +52,7 @@ struct Held {
 
 /// Log writes in RAM.
 #[derive(Clone, Debug)]
-pub struct ReadBack {
+pub(crate) struct ReadBack {
     /// By first slot; none overlaps another.
     held: BTreeMap<Slot, Held>,
     /// What the cache keeps, oldest first, by slot and number; also what it has dropped meanwhile.
@@ -66,7 +66,7 @@ pub struct ReadBack {
 
 impl ReadBack {
     /// Keeps at most so many bytes beside what tails hold.
-    pub fn new(cached_bytes_max: u64) -> Self {
+    pub(crate) fn new(cached_bytes_max: u64) -> Self {
         ReadBack {
             held: BTreeMap::new(),
             order: VecDeque::new(),
@@ -79,17 +79,23 @@ impl ReadBack {
 
     /// Is nothing in RAM?
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
     /// Bytes that the cache keeps, and how many it may.
-    pub fn cached_bytes(&self) -> (u64, u64) {
+    pub(crate) fn cached_bytes(&self) -> (u64, u64) {
         (self.cached_bytes, self.cached_bytes_max)
     }
 
     /// The drive has acknowledged these slots. False: they are not kept, and no reference is held.
-    pub fn add(&mut self, run: Run, payload: PayloadId, offset_bytes: u64, in_tail: bool) -> bool {
+    pub(crate) fn add(
+        &mut self,
+        run: Run,
+        payload: PayloadId,
+        offset_bytes: u64,
+        in_tail: bool,
+    ) -> bool {
         assert!(run.count > 0, "what is kept has a slot");
         self.forget(run);
         let bytes = u64::from(run.count) * BLOCK_BYTES;
@@ -120,7 +126,7 @@ impl ReadBack {
 
     /// Drops what is too much, oldest first; but what was read since it came, and `lives` still, stays
     /// for another round.
-    pub fn shrink(&mut self, lives: impl Fn(Run) -> bool) {
+    pub(crate) fn shrink(&mut self, lives: impl Fn(Run) -> bool) {
         while self.cached_bytes > self.cached_bytes_max {
             let (slot, number) = self.order.pop_front().expect("what is kept is in the order");
             if !is_kept(&self.held, slot, number) {
@@ -143,7 +149,7 @@ impl ReadBack {
     }
 
     /// The drive was flushed: what began at this slot is no tail any more.
-    pub fn left_tail(&mut self, slot: Slot, payload: PayloadId) {
+    pub(crate) fn left_tail(&mut self, slot: Slot, payload: PayloadId) {
         let Some(held) = self.held.get_mut(&slot).filter(|held| held.payload == payload) else {
             return;
         };
@@ -155,7 +161,7 @@ impl ReadBack {
     }
 
     /// These slots are appended anew: what they held is gone.
-    pub fn forget(&mut self, run: Run) {
+    pub(crate) fn forget(&mut self, run: Run) {
         if self.held.is_empty() {
             return;
         }
@@ -182,7 +188,7 @@ impl ReadBack {
     }
 
     /// Forgets everything.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         let held = std::mem::take(&mut self.held);
         self.dropped.extend(held.into_values().map(|held| held.payload));
         self.order.clear();
@@ -190,12 +196,12 @@ impl ReadBack {
     }
 
     /// A buffer to which a reference was held that is not needed any more.
-    pub fn take_dropped(&mut self) -> Option<PayloadId> {
+    pub(crate) fn take_dropped(&mut self) -> Option<PayloadId> {
         self.dropped.pop()
     }
 
     /// Where in RAM the bytes of this slot are.
-    pub fn find(&mut self, slot: Slot) -> Option<Found> {
+    pub(crate) fn find(&mut self, slot: Slot) -> Option<Found> {
         let (first, held) = self.held.range_mut(..=slot).next_back()?;
         let skipped = slot - first;
         if skipped >= held.count {
@@ -211,7 +217,7 @@ impl ReadBack {
     }
 
     /// The slots that are in RAM, for a mutant.
-    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         self.held.iter().map(|(slot, held)| Run { slot: *slot, count: held.count })
     }
 }

@@ -8,7 +8,7 @@ use super::slots::{Slot, SlotRegion};
 
 /// Free space of one SSD.
 #[derive(Clone, Debug)]
-pub struct Allocator {
+pub(crate) struct Allocator {
     first: Slot,
     /// A set bit is a free slot.
     free: Bits,
@@ -20,37 +20,37 @@ pub struct Allocator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// First slot.
-    pub slot: Slot,
+    pub(crate) slot: Slot,
     /// How many; at least 1.
-    pub count: u32,
+    pub(crate) count: u32,
 }
 
 impl Allocator {
     /// Everything free.
-    pub fn new(region: &SlotRegion) -> Self {
+    pub(crate) fn new(region: &SlotRegion) -> Self {
         let mut free = Bits::new(region.count as usize);
         free.set_run(0, region.count as usize, true);
         Allocator { first: region.first, free, free_count: region.count, cursor: 0 }
     }
 
     /// Free slots.
-    pub fn free_count(&self) -> u32 {
+    pub(crate) fn free_count(&self) -> u32 {
         self.free_count
     }
 
     /// All slots.
-    pub fn slot_count(&self) -> u32 {
+    pub(crate) fn slot_count(&self) -> u32 {
         self.free.len() as u32
     }
 
     /// Slot that the next search begins at; the oldest allocations lie from here on.
-    pub fn cursor(&self) -> Slot {
+    pub(crate) fn cursor(&self) -> Slot {
         self.first + self.cursor as Slot
     }
 
     /// Takes up to `wanted` contiguous slots: the first free run from the cursor on, cut to size.
     /// `None` if nothing is free.
-    pub fn allocate(&mut self, wanted: u32) -> Option<Run> {
+    pub(crate) fn allocate(&mut self, wanted: u32) -> Option<Run> {
         assert!(wanted > 0, "an allocation of nothing");
         if self.free_count == 0 {
             return None;
@@ -76,7 +76,7 @@ impl Allocator {
     }
 
     /// Takes exactly this slot, at recovery.
-    pub fn take(&mut self, slot: Slot) {
+    pub(crate) fn take(&mut self, slot: Slot) {
         let index = (slot - self.first) as usize;
         assert!(slot >= self.first && index < self.free.len(), "slot {slot} is of another drive");
         assert!(self.free.get(index), "slot {slot} has two owners");
@@ -86,7 +86,7 @@ impl Allocator {
     }
 
     /// Gives slots back.
-    pub fn release(&mut self, run: Run) {
+    pub(crate) fn release(&mut self, run: Run) {
         assert!(run.slot >= self.first, "slot {} is of another drive", run.slot);
         let index = (run.slot - self.first) as usize;
         assert!(index + run.count as usize <= self.free.len(), "a run lies on one drive");
@@ -99,17 +99,17 @@ impl Allocator {
     }
 
     /// Free slots, counted one by one.
-    pub fn free_found(&self) -> u64 {
+    pub(crate) fn free_found(&self) -> u64 {
         self.free.count() as u64
     }
 
     /// Is the slot free?
-    pub fn is_free(&self, slot: Slot) -> bool {
+    pub(crate) fn is_free(&self, slot: Slot) -> bool {
         self.free.get((slot - self.first) as usize)
     }
 
     /// Bytes of memory held.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.free.memory_bytes()
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Bound;
 use tandem_block::{IoError, KEY_BYTES_MAX, ObjectId, TIER_KEY, VALUE_BYTES_MAX};
 
 /// Bytes of an attribute's record without key and value: header, object and length of the key.
-pub const ATTRIBUTE_RECORD_BYTES: usize = 4 + 10;
+pub(crate) const ATTRIBUTE_RECORD_BYTES: usize = 4 + 10;
 
 /// Object and key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,14 +63,14 @@ impl Ord for dyn AsName + '_ {
 }
 
 /// A key and its value, of an object.
-pub type Attribute<'a> = (ObjectId, &'a [u8], &'a [u8]);
+pub(crate) type Attribute<'a> = (ObjectId, &'a [u8], &'a [u8]);
 
 /// A key and its value that were taken away.
-pub type Removed = (Box<[u8]>, Box<[u8]>);
+pub(crate) type Removed = (Box<[u8]>, Box<[u8]>);
 
 /// Attributes of all objects.
 #[derive(Clone, Debug, Default)]
-pub struct Attributes {
+pub(crate) struct Attributes {
     values: BTreeMap<Name, Box<[u8]>>,
     record_bytes: u64,
     /// Objects with a tier of their own ([`TIER_KEY`]): asked for with every request.
@@ -86,39 +86,39 @@ impl Attributes {
     ///
     /// # Errors
     /// `AttributeSize`.
-    pub fn check(key: &[u8], value: &[u8]) -> Result<(), IoError> {
+    pub(crate) fn check(key: &[u8], value: &[u8]) -> Result<(), IoError> {
         let fits = (1..=KEY_BYTES_MAX).contains(&key.len()) && value.len() <= VALUE_BYTES_MAX;
         if fits { Ok(()) } else { Err(IoError::AttributeSize) }
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
     /// Are there none?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
     /// Bytes of their records.
-    pub fn record_bytes(&self) -> u64 {
+    pub(crate) fn record_bytes(&self) -> u64 {
         self.record_bytes
     }
 
     /// The value of a key.
-    pub fn get(&self, object: ObjectId, key: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn get(&self, object: ObjectId, key: &[u8]) -> Option<&[u8]> {
         self.values.get(&(object, key) as &dyn AsName).map(|value| &**value)
     }
 
     /// The tier that an object names for itself.
     #[inline]
-    pub fn tier(&self, object: ObjectId) -> Option<TierNumber> {
+    pub(crate) fn tier(&self, object: ObjectId) -> Option<TierNumber> {
         if self.tiers.is_empty() { None } else { self.tiers.get(&object).copied() }
     }
 
     /// Sets a key's value and returns the one before.
-    pub fn set(&mut self, object: ObjectId, key: &[u8], value: &[u8]) -> Option<Box<[u8]>> {
+    pub(crate) fn set(&mut self, object: ObjectId, key: &[u8], value: &[u8]) -> Option<Box<[u8]>> {
         if key == TIER_KEY {
             match tier::number(value) {
                 Some(number) => self.tiers.insert(object, number),
@@ -142,7 +142,7 @@ impl Attributes {
     }
 
     /// Takes an attribute away and returns its value.
-    pub fn remove(&mut self, object: ObjectId, key: &[u8]) -> Option<Box<[u8]>> {
+    pub(crate) fn remove(&mut self, object: ObjectId, key: &[u8]) -> Option<Box<[u8]>> {
         let value = self.values.remove(&(object, key) as &dyn AsName)?;
         if key == TIER_KEY {
             self.tiers.remove(&object);
@@ -158,7 +158,7 @@ impl Attributes {
     }
 
     /// Attributes from this key on (or behind it), of this object and those behind it.
-    pub fn from(
+    pub(crate) fn from(
         &self,
         object: ObjectId,
         key: &[u8],
@@ -172,7 +172,7 @@ impl Attributes {
     }
 
     /// Takes all attributes of an object away.
-    pub fn remove_all(&mut self, object: ObjectId) -> Vec<Removed> {
+    pub(crate) fn remove_all(&mut self, object: ObjectId) -> Vec<Removed> {
         let keys: Vec<Box<[u8]>> = self
             .from(object, &[], false)
             .take_while(|(id, ..)| *id == object)
@@ -187,7 +187,7 @@ impl Attributes {
     }
 
     /// Objects that have any.
-    pub fn objects(&self) -> impl Iterator<Item = ObjectId> + '_ {
+    pub(crate) fn objects(&self) -> impl Iterator<Item = ObjectId> + '_ {
         self.values.keys().map(|name| name.0)
     }
 }

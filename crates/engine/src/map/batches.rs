@@ -6,13 +6,13 @@ use super::objects::Objects;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batches {
     /// The last one that was composed.
-    pub composed: u64,
+    pub(crate) composed: u64,
     /// The last one that is durable.
-    pub durable: u64,
+    pub(crate) durable: u64,
     /// The last journal unit that is durable.
-    pub durable_unit: u64,
+    pub(crate) durable_unit: u64,
     /// None will be durable any more.
-    pub is_broken: bool,
+    pub(crate) is_broken: bool,
 }
 
 impl Batches {

@@ -4,37 +4,37 @@ use tandem_block::Table;
 
 /// A fixed number of bits.
 #[derive(Clone, Debug, Default)]
-pub struct Bits {
+pub(crate) struct Bits {
     words: Table<u64>,
     length: usize,
 }
 
 impl Bits {
     /// `length` bits, all clear.
-    pub fn new(length: usize) -> Self {
+    pub(crate) fn new(length: usize) -> Self {
         Bits { words: Table::new(length.div_ceil(64)), length }
     }
 
     /// How many bits there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
     /// Are there none at all?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }
 
     /// Is the bit set?
     #[inline]
-    pub fn get(&self, index: usize) -> bool {
+    pub(crate) fn get(&self, index: usize) -> bool {
         debug_assert!(index < self.length);
         self.words[index >> 6] >> (index & 63) & 1 == 1
     }
 
     /// Sets or clears one bit.
     #[inline]
-    pub fn set(&mut self, index: usize, value: bool) {
+    pub(crate) fn set(&mut self, index: usize, value: bool) {
         debug_assert!(index < self.length);
         let mask = 1u64 << (index & 63);
         if value {
@@ -45,7 +45,7 @@ impl Bits {
     }
 
     /// Sets or clears `count` bits from `start`.
-    pub fn set_run(&mut self, start: usize, count: usize, value: bool) {
+    pub(crate) fn set_run(&mut self, start: usize, count: usize, value: bool) {
         assert!(start + count <= self.length, "run beyond the end");
         let mut index = start;
         while index < start + count {
@@ -62,12 +62,12 @@ impl Bits {
     }
 
     /// The first set bit in `from..to`.
-    pub fn next_set(&self, from: usize, to: usize) -> Option<usize> {
+    pub(crate) fn next_set(&self, from: usize, to: usize) -> Option<usize> {
         self.next(from, to, 0)
     }
 
     /// The first clear bit in `from..to`.
-    pub fn next_clear(&self, from: usize, to: usize) -> Option<usize> {
+    pub(crate) fn next_clear(&self, from: usize, to: usize) -> Option<usize> {
         self.next(from, to, u64::MAX)
     }
 
@@ -86,12 +86,12 @@ impl Bits {
     }
 
     /// How many bits are set.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// How many of `count` bits from `start` are set.
-    pub fn count_run(&self, start: usize, count: usize) -> usize {
+    pub(crate) fn count_run(&self, start: usize, count: usize) -> usize {
         assert!(start + count <= self.length, "run beyond the end");
         let (mut index, mut set) = (start, 0);
         while index < start + count {
@@ -105,17 +105,17 @@ impl Bits {
     }
 
     /// The words, for checkpoints.
-    pub fn words(&self) -> &[u64] {
+    pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }
 
     /// The words, for recovery.
-    pub fn words_mut(&mut self) -> &mut [u64] {
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words
     }
 
     /// Bytes of memory held.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.words.memory_bytes()
     }
 }

@@ -11,24 +11,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::{NAME_BYTES_MAX, ObjectId};
 
 /// Bytes of the header of an object, and of the record that it is gone, at most.
-pub const HEADER_BYTES_MAX: usize = OBJECT_RECORD_BYTES + NAME_BYTES_MAX + 12;
+pub(crate) const HEADER_BYTES_MAX: usize = OBJECT_RECORD_BYTES + NAME_BYTES_MAX + 12;
 
 /// What changed of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changed {
+pub(crate) struct Changed {
     /// It went; if it is there, it was made again.
-    pub gone: bool,
+    pub(crate) gone: bool,
     /// Name, size, or that it is there.
-    pub header: bool,
+    pub(crate) header: bool,
     /// Ranges of its blocks: first and behind the last.
-    pub blocks: Vec<(u32, u32)>,
+    pub(crate) blocks: Vec<(u32, u32)>,
     /// Keys of attributes.
-    pub keys: BTreeSet<Box<[u8]>>,
+    pub(crate) keys: BTreeSet<Box<[u8]>>,
 }
 
 /// Changes of all objects.
 #[derive(Clone, Debug, Default)]
-pub struct Changes {
+pub(crate) struct Changes {
     objects: BTreeMap<ObjectId, Changed>,
     /// Blocks whose homes lie elsewhere.
     homes: Vec<BlockRange>,
@@ -38,36 +38,36 @@ pub struct Changes {
 
 impl Changes {
     /// Is there nothing?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.homes.is_empty()
     }
 
     /// Bytes of records at most.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Did a volume come, go or change?
-    pub fn has_named(&self) -> bool {
+    pub(crate) fn has_named(&self) -> bool {
         self.named
     }
 
     /// Its name or size changed, or it is new.
-    pub fn header(&mut self, object: ObjectId, is_volume: bool) {
+    pub(crate) fn header(&mut self, object: ObjectId, is_volume: bool) {
         self.bytes += HEADER_BYTES_MAX;
         self.named |= is_volume;
         self.objects.entry(object).or_default().header = true;
     }
 
     /// It is gone, and so is what was to be said of it.
-    pub fn gone(&mut self, object: ObjectId, is_volume: bool) {
+    pub(crate) fn gone(&mut self, object: ObjectId, is_volume: bool) {
         self.bytes += HEADER_BYTES_MAX;
         self.named |= is_volume;
         self.objects.insert(object, Changed { gone: true, ..Changed::default() });
     }
 
     /// An attribute was set, to a value of so many bytes, or went.
-    pub fn attribute(&mut self, object: ObjectId, key: &[u8], value_bytes: usize) {
+    pub(crate) fn attribute(&mut self, object: ObjectId, key: &[u8], value_bytes: usize) {
         self.bytes += ATTRIBUTE_RECORD_BYTES + key.len() + value_bytes;
         let keys = &mut self.objects.entry(object).or_default().keys;
         if !keys.contains(key) {
@@ -76,7 +76,7 @@ impl Changes {
     }
 
     /// These blocks lie elsewhere, in so many pieces, or nowhere any more.
-    pub fn blocks(&mut self, object: ObjectId, from: u32, to: u32, pieces: usize) {
+    pub(crate) fn blocks(&mut self, object: ObjectId, from: u32, to: u32, pieces: usize) {
         assert!(from < to, "some blocks changed");
         // it may lie between others that had been named as one
         self.bytes += (pieces + 2) * PIECE_RECORD_BYTES;
@@ -90,7 +90,7 @@ impl Changes {
     }
 
     /// The homes of these blocks, which lie in one piece, lie elsewhere.
-    pub fn homes(&mut self, blocks: BlockRange) {
+    pub(crate) fn homes(&mut self, blocks: BlockRange) {
         assert!(blocks.count > 0, "some homes changed");
         // … and a part of them may since lie elsewhere again
         self.bytes += 3 * HOMES_RECORD_BYTES;
@@ -98,12 +98,12 @@ impl Changes {
     }
 
     /// Blocks whose homes lie elsewhere.
-    pub fn take_homes(&mut self) -> Vec<BlockRange> {
+    pub(crate) fn take_homes(&mut self) -> Vec<BlockRange> {
         std::mem::take(&mut self.homes)
     }
 
     /// Everything else, and nothing is left.
-    pub fn take(&mut self) -> BTreeMap<ObjectId, Changed> {
+    pub(crate) fn take(&mut self) -> BTreeMap<ObjectId, Changed> {
         self.homes.clear();
         self.bytes = 0;
         self.named = false;

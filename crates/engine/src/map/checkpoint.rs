@@ -10,24 +10,24 @@ use std::collections::BTreeMap;
 
 impl Map {
     /// All shards of the map, slots first.
-    pub fn shard_count(&self) -> usize {
+    pub(crate) fn shard_count(&self) -> usize {
         self.dirty_shards.len()
     }
 
     /// Shards that changed since they were last taken.
-    pub fn take_dirty_shards(&mut self) -> Bits {
+    pub(crate) fn take_dirty_shards(&mut self) -> Bits {
         let clean = Bits::new(self.dirty_shards.len());
         std::mem::replace(&mut self.dirty_shards, clean)
     }
 
     /// Puts a shard back among the dirty ones, after a failed checkpoint.
-    pub fn mark_shard_dirty(&mut self, index: usize) {
+    pub(crate) fn mark_shard_dirty(&mut self, index: usize) {
         self.dirty_shards.set(index, true);
     }
 
     /// The bytes of a shard: the recorded state of its range at this moment. Bounded: at most 2,700
     /// slots or 4,000 words.
-    pub fn encode_shard(&self, pool: u128, checkpoint: u64, index: usize) -> Vec<u8> {
+    pub(crate) fn encode_shard(&self, pool: u128, checkpoint: u64, index: usize) -> Vec<u8> {
         assert!(index < self.shard_count(), "a shard is a part of the map");
         let mut writer = ShardWriter::new(pool, checkpoint, index as u64);
         if index < self.slot_shards {
@@ -58,15 +58,15 @@ impl Map {
 
 /// One block as recovery pieces it together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecoveredBlock {
+pub(crate) struct RecoveredBlock {
     /// The home is valid.
-    pub home: bool,
+    pub(crate) home: bool,
     /// SSD slot and checksum.
-    pub ssd: Option<(Slot, u32)>,
+    pub(crate) ssd: Option<(Slot, u32)>,
     /// Log slot and checksum.
-    pub log: Option<(Slot, u32)>,
+    pub(crate) log: Option<(Slot, u32)>,
     /// Fragments: order, slot, mask, checksum.
-    pub fragments: Vec<(u8, Slot, u8, u32)>,
+    pub(crate) fragments: Vec<(u8, Slot, u8, u32)>,
 }
 
 /// The map while shards and records are read: from the checkpoint, then absolutely by record.
@@ -78,7 +78,7 @@ pub struct RecoveredBlock {
 /// What shards say of whole blocks is gathered in the table that the map will have, since there is so
 /// much of it; fragments, and what records say, are kept by block.
 #[derive(Clone, Debug, Default)]
-pub struct Recovered {
+pub(crate) struct Recovered {
     /// Slots that shards give to an owner.
     claims: Slots,
     /// Fragments that shards know of.
@@ -109,7 +109,7 @@ struct Replaced {
 
 impl Recovered {
     /// Nothing read yet of a map with these slots and so many logical blocks.
-    pub fn new(regions: &[SlotRegion], logical_blocks: usize) -> Self {
+    pub(crate) fn new(regions: &[SlotRegion], logical_blocks: usize) -> Self {
         let claims = Slots::new(regions.to_vec());
         Recovered {
             stale_slots: Bits::new(claims.len() / SHARD_SLOTS + 1),
@@ -122,7 +122,7 @@ impl Recovered {
     }
 
     /// Takes over one slot of a shard. Returns false if it cannot be.
-    pub fn slot(&mut self, slot: Slot, entry: SlotEntry) -> bool {
+    pub(crate) fn slot(&mut self, slot: Slot, entry: SlotEntry) -> bool {
         if entry.owner == NONE {
             return true;
         }
@@ -139,14 +139,14 @@ impl Recovered {
     }
 
     /// Takes over one word of home bits.
-    pub fn home_word(&mut self, index: usize, word: u64) {
+    pub(crate) fn home_word(&mut self, index: usize, word: u64) {
         if let Some(target) = self.homes.words_mut().get_mut(index) {
             *target = word;
         }
     }
 
     /// Replaces all that is known of a block. The slots exist: the caller has looked.
-    pub fn replace(&mut self, block: Logical, home: bool, places: RecoveredBlock) {
+    pub(crate) fn replace(&mut self, block: Logical, home: bool, places: RecoveredBlock) {
         self.homes.set(block as usize, home);
         self.stale_homes.set(block as usize / SHARD_HOMES, true);
         self.is_replaced.set(block as usize, true);
@@ -184,7 +184,7 @@ impl Recovered {
     }
 
     /// Runs of blocks that are in use and lie in none of these ranges, which are in order.
-    pub fn strays(&self, owned: &[BlockRange]) -> Vec<BlockRange> {
+    pub(crate) fn strays(&self, owned: &[BlockRange]) -> Vec<BlockRange> {
         let is_stray = |block: Logical| {
             let behind = owned.partition_point(|range| range.first <= block);
             behind == 0 || block - owned[behind - 1].first >= owned[behind - 1].count
@@ -224,7 +224,7 @@ impl Recovered {
     }
 
     /// Puts everything into an empty map. Returns the first contradiction found, if any.
-    pub fn install(mut self, map: &mut Map) -> Result<(), String> {
+    pub(crate) fn install(mut self, map: &mut Map) -> Result<(), String> {
         assert!(map.index.is_empty() && map.pending_blocks == 0, "it goes into an empty map");
         assert!(
             self.claims.len() == map.slots.len() && self.homes.len() == map.logical.len(),
@@ -387,7 +387,7 @@ impl Map {
     }
 
     /// Marks homes valid as if they had been written and recorded long ago: how a replay begins.
-    pub fn assume_home(&mut self, first: Logical, count: u32) {
+    pub(crate) fn assume_home(&mut self, first: Logical, count: u32) {
         for block in first..first + count {
             assert_eq!(self.logical.get(block) & !HOME, 0, "only before the first write");
         }
@@ -395,7 +395,7 @@ impl Map {
     }
 
     /// Puts a block on an SSD as a clean copy of its valid home, as if long ago. False: SSD full.
-    pub fn assume_ssd_copy(&mut self, block: Logical, checksum: u32) -> bool {
+    pub(crate) fn assume_ssd_copy(&mut self, block: Logical, checksum: u32) -> bool {
         let Some(run) = self.allocate_ssd(1) else { return false };
         assert!(self.logical.recorded_home(block), "the home of a clean copy is valid");
         self.slots.assign(run.slot, block, checksum);

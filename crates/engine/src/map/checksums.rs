@@ -18,7 +18,7 @@ struct Page {
 
 /// Cache of the table.
 #[derive(Clone, Debug)]
-pub struct HomeChecksums {
+pub(crate) struct HomeChecksums {
     pages: HashMap<u32, Page, FixedState>,
     order: VecDeque<u32>,
     pages_max: usize,
@@ -35,7 +35,7 @@ pub struct HomeChecksums {
 
 /// What was found where a page is stored twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loaded {
+pub(crate) enum Loaded {
     /// Both copies are sound, or as before the page was ever written.
     Sound,
     /// One copy is damaged: it may have been the newer one, so the sound one may be too old.
@@ -45,13 +45,13 @@ pub enum Loaded {
 }
 
 /// Page that holds the block's checksum.
-pub const fn page_of(block: Logical) -> u32 {
+pub(crate) const fn page_of(block: Logical) -> u32 {
     block / PAGE_CHECKSUMS as u32
 }
 
 impl HomeChecksums {
     /// An empty cache of at most so many pages.
-    pub fn new(pages_max: usize) -> Self {
+    pub(crate) fn new(pages_max: usize) -> Self {
         HomeChecksums {
             pages: HashMap::default(),
             order: VecDeque::new(),
@@ -64,7 +64,7 @@ impl HomeChecksums {
     }
 
     /// The checksum, if it is in RAM; otherwise the page must be loaded.
-    pub fn get(&self, block: Logical) -> Option<u32> {
+    pub(crate) fn get(&self, block: Logical) -> Option<u32> {
         if let Some(&checksum) = self.fresh.get(&block).or_else(|| self.carried.get(&block)) {
             return Some(checksum);
         }
@@ -73,13 +73,13 @@ impl HomeChecksums {
     }
 
     /// Is the page in RAM?
-    pub fn has_page(&self, page: u32) -> bool {
+    pub(crate) fn has_page(&self, page: u32) -> bool {
         self.pages.contains_key(&page)
     }
 
     /// Takes a page that was read (the sounder and newer of its two copies), unless a newer one is known
     /// from another home of the metadata.
-    pub fn load(&mut self, pool: u128, page: u32, bytes: &[u8]) -> Loaded {
+    pub(crate) fn load(&mut self, pool: u128, page: u32, bytes: &[u8]) -> Loaded {
         let mut best: Option<Page> = None;
         let (mut foreign, mut damaged) = (0, 0);
         for copy in bytes.chunks_exact(page::PAGE_BYTES as usize) {
@@ -116,7 +116,7 @@ impl HomeChecksums {
     }
 
     /// Takes a page as never written: in an event loop without contents nothing can be read.
-    pub fn load_empty(&mut self, page: u32) {
+    pub(crate) fn load_empty(&mut self, page: u32) {
         self.keep(page, Page { version: 0, checksums: Box::new([0; PAGE_CHECKSUMS]) });
     }
 
@@ -132,17 +132,17 @@ impl HomeChecksums {
     }
 
     /// Notes the checksum of a home that a durable record calls valid.
-    pub fn set(&mut self, block: Logical, checksum: u32) {
+    pub(crate) fn set(&mut self, block: Logical, checksum: u32) {
         self.fresh.insert(block, checksum);
     }
 
     /// How many values wait for a checkpoint.
-    pub fn fresh_count(&self) -> usize {
+    pub(crate) fn fresh_count(&self) -> usize {
         self.fresh.len()
     }
 
     /// The first page from `from` on that has values to carry.
-    pub fn next_fresh_page(&self, from: u32) -> Option<u32> {
+    pub(crate) fn next_fresh_page(&self, from: u32) -> Option<u32> {
         let first = from.checked_mul(PAGE_CHECKSUMS as u32)?;
         self.fresh.range(first..).next().map(|(&block, _)| page_of(block))
     }
@@ -152,7 +152,7 @@ impl HomeChecksums {
     ///
     /// # Panics
     /// If the page is not in RAM.
-    pub fn carry(&mut self, pool: u128, number: u32) -> (u64, Vec<u8>) {
+    pub(crate) fn carry(&mut self, pool: u128, number: u32) -> (u64, Vec<u8>) {
         let first = number * PAGE_CHECKSUMS as u32;
         let range = first..first.saturating_add(PAGE_CHECKSUMS as u32);
         let values: Vec<(Logical, u32)> =
@@ -176,20 +176,20 @@ impl HomeChecksums {
     ///
     /// # Panics
     /// If the page is not in RAM.
-    pub fn encode(&self, pool: u128, number: u32) -> (u64, Vec<u8>) {
+    pub(crate) fn encode(&self, pool: u128, number: u32) -> (u64, Vec<u8>) {
         let page = self.pages.get(&number).expect("the page was loaded");
         let bytes = page::encode(pool, u64::from(number), page.version, &page.checksums);
         (page.version % 2, bytes)
     }
 
     /// Every page that was carried until now is durable.
-    pub fn carried_durably(&mut self) {
+    pub(crate) fn carried_durably(&mut self) {
         assert!(self.carried.is_empty(), "pages are flushed when they are written");
         self.unsure.clear();
     }
 
     /// The pages that were carried are written (or not: then their values wait again).
-    pub fn carried_done(&mut self, written: bool) {
+    pub(crate) fn carried_done(&mut self, written: bool) {
         let carried = std::mem::take(&mut self.carried);
         self.carried_versions.clear();
         if !written {

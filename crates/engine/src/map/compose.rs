@@ -24,22 +24,22 @@ pub enum Cover {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Bodies of journal units, in order.
-    pub bodies: Vec<Vec<u8>>,
+    pub(crate) bodies: Vec<Vec<u8>>,
     /// Slots that nothing names once the last unit is durable.
-    pub freed: Vec<Slot>,
+    pub(crate) freed: Vec<Slot>,
     /// How many block updates it carries.
-    pub updates: u64,
+    pub(crate) updates: u64,
     /// The limit on blocks cut it short.
-    pub is_partial: bool,
+    pub(crate) is_partial: bool,
 }
 
 /// How large a batch may become.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Blocks in it at most; the rest waits for the next batch.
-    pub blocks: u64,
+    pub(crate) blocks: u64,
     /// Bytes of one unit's body at most.
-    pub body_bytes: usize,
+    pub(crate) body_bytes: usize,
 }
 
 /// Where touches were taken from.
@@ -56,7 +56,12 @@ const RECORD_BYTES_MAX: usize = 160;
 impl Map {
     /// Records every touched block whose places are all durable (or covered), and moves the others
     /// on to the queue of what they still wait for.
-    pub fn compose(&mut self, cover: Cover, limits: Limits, records: &mut RecordWriter) -> Batch {
+    pub(crate) fn compose(
+        &mut self,
+        cover: Cover,
+        limits: Limits,
+        records: &mut RecordWriter,
+    ) -> Batch {
         let mut batch = Batch::default();
         assert!(limits.body_bytes >= RECORD_BYTES_MAX, "the longest record fits a body");
         let ready = std::mem::take(&mut self.pending.ready);
@@ -294,7 +299,7 @@ impl Map {
 
     /// Does a record that is composed, or durable, say what this block is, or what it was after it was last
     /// nobody's?
-    pub fn is_recorded(&self, block: Logical) -> bool {
+    pub(crate) fn is_recorded(&self, block: Logical) -> bool {
         let state = self.logical.get(block);
         if state == 0 || self.logical.recorded_home(block) || self.displaced.contains(block) {
             return true;

@@ -6,7 +6,7 @@ use tandem_block::DeviceId;
 
 impl Map {
     /// Nothing new shall go to the SSD at this position, or it may again.
-    pub fn close_ssd(&mut self, ssd: usize, closed: bool) {
+    pub(crate) fn close_ssd(&mut self, ssd: usize, closed: bool) {
         self.closed[ssd] = closed;
         let open = || self.allocators.iter().zip(&self.closed).filter(|(_, closed)| !**closed);
         self.ssd_free = open().map(|(a, _)| u64::from(a.free_count())).sum();
@@ -14,12 +14,12 @@ impl Map {
     }
 
     /// Another drive has taken the place of this one, on which nothing lies; its slots begin there.
-    pub fn bay_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
+    pub(crate) fn bay_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
         self.slots.bay_region(device, offset_bytes)
     }
 
     /// Slots of the SSD at this position that hold something, or that a crash would find something in.
-    pub fn ssd_used(&self, ssd: usize) -> u32 {
+    pub(crate) fn ssd_used(&self, ssd: usize) -> u32 {
         let allocator = &self.allocators[ssd];
         assert!(allocator.free_count() <= allocator.slot_count(), "no more is free than there is");
         allocator.slot_count() - allocator.free_count()
@@ -27,7 +27,7 @@ impl Map {
 
     /// A block's place on an SSD moves to another slot with the same contents. False, and nothing is
     /// changed, if it is not there any more.
-    pub fn move_place(&mut self, block: Logical, from: Slot, to: Slot) -> bool {
+    pub(crate) fn move_place(&mut self, block: Logical, from: Slot, to: Slot) -> bool {
         assert!(!self.slots.is_log(to), "a place on an SSD moves to an SSD");
         if self.logical.get(block) & SSD == 0 || self.entry(block).ssd != from {
             return false;

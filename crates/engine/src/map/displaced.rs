@@ -29,7 +29,7 @@ impl Hasher for FixedHasher {
 
 /// A bag of (block, slot).
 #[derive(Clone, Debug, Default)]
-pub struct Displaced {
+pub(crate) struct Displaced {
     table: HashTable<(Logical, Slot)>,
 }
 
@@ -40,7 +40,7 @@ fn hash(block: Logical) -> u64 {
 impl Displaced {
     /// Adds a place that `block` left behind.
     #[inline]
-    pub fn insert(&mut self, block: Logical, slot: Slot) {
+    pub(crate) fn insert(&mut self, block: Logical, slot: Slot) {
         let is_same = |item: &(Logical, Slot)| *item == (block, slot);
         debug_assert!(self.table.find(hash(block), is_same).is_none(), "a place is left once");
         self.table.insert_unique(hash(block), (block, slot), |item| hash(item.0));
@@ -48,24 +48,24 @@ impl Displaced {
 
     /// Takes one of the places that `block` left behind.
     #[inline]
-    pub fn take(&mut self, block: Logical) -> Option<Slot> {
+    pub(crate) fn take(&mut self, block: Logical) -> Option<Slot> {
         let found = self.table.find_entry(hash(block), |item| item.0 == block).ok()?;
         Some(found.remove().0.1)
     }
 
     /// Has the block left anything behind?
     #[inline]
-    pub fn contains(&self, block: Logical) -> bool {
+    pub(crate) fn contains(&self, block: Logical) -> bool {
         self.table.find(hash(block), |item| item.0 == block).is_some()
     }
 
     /// All of them, in no order that counts.
-    pub fn iter(&self) -> impl Iterator<Item = (Logical, Slot)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Logical, Slot)> + '_ {
         self.table.iter().copied()
     }
 
     /// How many places.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 }

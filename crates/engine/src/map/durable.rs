@@ -8,7 +8,7 @@ use super::{Logical, Map, Slot};
 
 impl Map {
     /// Notes that a write to `slot` was durable when it was acknowledged (FUA).
-    pub fn note_durable(&mut self, slot: Slot) {
+    pub(crate) fn note_durable(&mut self, slot: Slot) {
         assert!(
             self.slots.is_place(slot),
             "a write that has just ended is the newest of its block"
@@ -17,12 +17,12 @@ impl Map {
     }
 
     /// Notes that a log slot was written, by this write of its drive, which has not been flushed since.
-    pub fn note_log_volatile(&mut self, slot: Slot, write: u64) {
+    pub(crate) fn note_log_volatile(&mut self, slot: Slot, write: u64) {
         self.log_volatile.insert(slot, write);
     }
 
     /// Notes that a flush of its drive has covered what this write left in this log slot.
-    pub fn note_log_durable(&mut self, slot: Slot, write: u64) {
+    pub(crate) fn note_log_durable(&mut self, slot: Slot, write: u64) {
         assert!(self.slots.is_log(slot), "hard drives are flushed for their logs");
         if self.log_volatile.get(&slot) == Some(&write) {
             self.log_volatile.remove(&slot);
@@ -33,23 +33,23 @@ impl Map {
 
     /// The next batch looks at everything that waits for hard drives, whether or not any of it has
     /// durable: blocks that were overwritten since are still in those queues.
-    pub fn look_at_logs(&mut self) {
+    pub(crate) fn look_at_logs(&mut self) {
         self.pending.hdd_durable.fill(true);
     }
 
     /// Is the log slot written but not flushed?
-    pub fn is_log_volatile(&self, slot: Slot) -> bool {
+    pub(crate) fn is_log_volatile(&self, slot: Slot) -> bool {
         self.log_volatile.contains_key(&slot)
     }
 
     /// Does the log slot hold what this write of its drive left there, and is it not flushed?
-    pub fn is_log_volatile_by(&self, slot: Slot, write: u64) -> bool {
+    pub(crate) fn is_log_volatile_by(&self, slot: Slot, write: u64) -> bool {
         self.log_volatile.get(&slot) == Some(&write)
     }
 
     /// The SSD slot of a block that may be written home now: its only place, recorded, while the
     /// recorded home is not valid. Its record must be durable too, which the caller knows.
-    pub fn writeback_source(&self, block: Logical) -> Option<Slot> {
+    pub(crate) fn writeback_source(&self, block: Logical) -> Option<Slot> {
         if self.logical.get(block) != SSD || self.logical.recorded_home(block) {
             return None;
         }
@@ -59,7 +59,7 @@ impl Map {
     }
 
     /// The same for a block in a log.
-    pub fn log_source(&self, block: Logical, slot: Slot) -> bool {
+    pub(crate) fn log_source(&self, block: Logical, slot: Slot) -> bool {
         self.logical.get(block) == LOG
             && !self.logical.recorded_home(block)
             && self.index.get(block, &self.slots, true) == slot

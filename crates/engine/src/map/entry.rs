@@ -15,7 +15,7 @@ pub struct Entry {
     /// In this log slot, or `NONE`.
     pub log: Slot,
     /// Fragments lie over it.
-    pub fragmented: bool,
+    pub(crate) fragmented: bool,
 }
 
 /// What a place is to its block.
@@ -46,12 +46,12 @@ pub struct Fragment {
     /// Where.
     pub slot: Slot,
     /// Bit n: sector n of the block.
-    pub mask: u8,
+    pub(crate) mask: u8,
 }
 
 impl Entry {
     /// Nothing was ever written here, or it was discarded.
-    pub const fn is_absent(&self) -> bool {
+    pub(crate) const fn is_absent(&self) -> bool {
         !self.home && self.ssd == NONE && self.log == NONE && !self.fragmented
     }
 

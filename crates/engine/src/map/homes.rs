@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// The places of homes.
 #[derive(Clone, Debug, Default)]
-pub struct Homes {
+pub(crate) struct Homes {
     /// First block to its place and how many follow; none that lies at its own number.
     moved: BTreeMap<Logical, (Logical, u32)>,
 }
@@ -18,7 +18,7 @@ pub struct Homes {
 impl Homes {
     /// Where the home of this block lies.
     #[inline]
-    pub fn of(&self, block: Logical) -> Logical {
+    pub(crate) fn of(&self, block: Logical) -> Logical {
         if self.moved.is_empty() {
             return block;
         }
@@ -26,7 +26,7 @@ impl Homes {
     }
 
     /// The place of this block, and how many blocks up to `to` follow each other from there.
-    pub fn run_at(&self, block: Logical, to: Logical) -> (Logical, u32) {
+    pub(crate) fn run_at(&self, block: Logical, to: Logical) -> (Logical, u32) {
         assert!(block < to, "a run has a block");
         if let Some((&first, &(place, count))) = self.moved.range(..=block).next_back()
             && block - first < count
@@ -38,17 +38,17 @@ impl Homes {
     }
 
     /// How many runs are not at their own numbers.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.moved.len()
     }
 
     /// Does every home lie at its block's own number?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.moved.is_empty()
     }
 
     /// Runs that are not at their own numbers, from this block on: blocks, and the first one's place.
-    pub fn from(&self, block: Logical) -> impl Iterator<Item = (BlockRange, Logical)> + '_ {
+    pub(crate) fn from(&self, block: Logical) -> impl Iterator<Item = (BlockRange, Logical)> + '_ {
         let run = |(&first, &(place, count)): (&Logical, &(Logical, u32))| {
             (BlockRange { first, count }, place)
         };
@@ -56,7 +56,7 @@ impl Homes {
     }
 
     /// Runs of these blocks, wherever they lie.
-    pub fn runs(&self, blocks: BlockRange) -> Vec<(BlockRange, Logical)> {
+    pub(crate) fn runs(&self, blocks: BlockRange) -> Vec<(BlockRange, Logical)> {
         let (mut at, end) = (blocks.first, blocks.first + blocks.count);
         let mut runs = Vec::new();
         while at < end {
@@ -68,7 +68,7 @@ impl Homes {
     }
 
     /// Takes over what a record says, whatever was there.
-    pub fn set(&mut self, blocks: BlockRange, place: Logical) {
+    pub(crate) fn set(&mut self, blocks: BlockRange, place: Logical) {
         assert!(blocks.count > 0, "some homes lie there");
         let end = blocks.first + blocks.count;
         self.split_at(blocks.first);
@@ -109,7 +109,7 @@ impl Homes {
 
     /// As many blocks from `one` on and from `other` on change places; each of the two runs lies in one
     /// piece.
-    pub fn swap(&mut self, one: Logical, other: Logical, count: u32) {
+    pub(crate) fn swap(&mut self, one: Logical, other: Logical, count: u32) {
         let (place_of_one, one_count) = self.run_at(one, one + count);
         let (place_of_other, other_count) = self.run_at(other, other + count);
         assert!(one_count == count && other_count == count, "runs in one piece change places");
@@ -119,7 +119,7 @@ impl Homes {
     }
 
     /// The blocks whose homes lie at these places, in no particular order.
-    pub fn lying_in(&self, places: BlockRange) -> Vec<BlockRange> {
+    pub(crate) fn lying_in(&self, places: BlockRange) -> Vec<BlockRange> {
         let (first, end) = (places.first, places.first + places.count);
         let mut found: Vec<BlockRange> = self
             .runs(places)
@@ -140,7 +140,7 @@ impl Homes {
     ///
     /// # Errors
     /// Words, if not: the records contradict each other.
-    pub fn check(&self, blocks: u32) -> Result<(), String> {
+    pub(crate) fn check(&self, blocks: u32) -> Result<(), String> {
         let mut places: Vec<(Logical, u32)> = self.moved.values().copied().collect();
         places.sort_unstable();
         let numbers = joined(self.moved.iter().map(|(&first, &(_, count))| (first, count)));

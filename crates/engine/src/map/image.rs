@@ -17,7 +17,7 @@ use tandem_block::ObjectId;
 
 /// Bytes of records that certainly fit in so many pages: what is left at the end of each is shorter than
 /// the longest record.
-pub fn record_bytes_max(pages: u64) -> u64 {
+pub(crate) fn record_bytes_max(pages: u64) -> u64 {
     pages * (IMAGE_BODY_BYTES - OBJECTS_RECORD_BYTES_MAX) as u64
 }
 
@@ -33,7 +33,7 @@ enum Next {
 
 /// The table being written.
 #[derive(Clone, Debug)]
-pub struct ImageJob {
+pub(crate) struct ImageJob {
     generation: u64,
     area: u32,
     next: Next,
@@ -47,7 +47,7 @@ pub struct ImageJob {
 
 impl ImageJob {
     /// Of this number, in the area that the last one is not in.
-    pub fn begin(generation: u64, last: Option<RootImage>) -> Self {
+    pub(crate) fn begin(generation: u64, last: Option<RootImage>) -> Self {
         ImageJob {
             generation,
             area: last.map_or(0, |last| 1 - last.area),
@@ -60,17 +60,17 @@ impl ImageJob {
     }
 
     /// Which of the two areas.
-    pub fn area(&self) -> u64 {
+    pub(crate) fn area(&self) -> u64 {
         u64::from(self.area)
     }
 
     /// The area was too short: it has to begin anew, once nothing is on its way there.
-    pub fn has_overflowed(&self) -> bool {
+    pub(crate) fn has_overflowed(&self) -> bool {
         self.overflowed
     }
 
     /// Begins anew, with what the objects are at this moment.
-    pub fn begin_anew(&mut self, objects: &Objects) {
+    pub(crate) fn begin_anew(&mut self, objects: &Objects) {
         *self = ImageJob { area: self.area, ..ImageJob::begin(self.generation, None) };
         let mut ready = VecDeque::new();
         while let Some(body) = self.body(objects) {
@@ -80,7 +80,7 @@ impl ImageJob {
     }
 
     /// The next page and its index. `None`: there is no other, or `has_overflowed`.
-    pub fn page(
+    pub(crate) fn page(
         &mut self,
         objects: &Objects,
         pool: u128,
@@ -104,7 +104,7 @@ impl ImageJob {
     }
 
     /// What the root says of it.
-    pub fn end(&self) -> RootImage {
+    pub(crate) fn end(&self) -> RootImage {
         let is_written = self.ready.as_ref().is_none_or(VecDeque::is_empty);
         let is_whole = matches!(self.next, Next::Nothing) && is_written && !self.overflowed;
         assert!(is_whole, "a root names a table that was written to its end");

@@ -29,7 +29,7 @@ type Bucket = [u32; BUCKET_ENTRIES];
 
 /// The table.
 #[derive(Clone, Debug)]
-pub struct Index {
+pub(crate) struct Index {
     buckets: Table<Bucket>,
     /// Buckets that some entry has found full.
     overflowed: Bits,
@@ -39,7 +39,7 @@ pub struct Index {
 
 impl Index {
     /// A table for at most `entries_max` entries that name some of `slot_count` slots.
-    pub fn new(slot_count: usize, entries_max: usize) -> Self {
+    pub(crate) fn new(slot_count: usize, entries_max: usize) -> Self {
         let wanted = (entries_max * 100 / FULL_PERCENT).max(BUCKET_ENTRIES * 2);
         let buckets = wanted.div_ceil(BUCKET_ENTRIES);
         // one value more than there are slots, so that NONE is never a valid entry
@@ -49,12 +49,12 @@ impl Index {
     }
 
     /// How many entries it holds.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries
     }
 
     /// Is it empty?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
@@ -135,14 +135,14 @@ impl Index {
     /// # Panics
     /// If the block has none: the state bits and the table contradict each other.
     #[inline]
-    pub fn get(&self, key: Logical, slots: &Slots, log: bool) -> Slot {
+    pub(crate) fn get(&self, key: Logical, slots: &Slots, log: bool) -> Slot {
         let (bucket, position) =
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
         self.slot_of(self.buckets[bucket][position])
     }
 
     /// Adds an entry; the slot's owner must be set already.
-    pub fn insert(&mut self, key: Logical, slot: Slot) {
+    pub(crate) fn insert(&mut self, key: Logical, slot: Slot) {
         let (home, tag) = self.place(key);
         debug_assert!(slot & self.tag_mask() == 0, "a slot number leaves the tag its bits");
         let mut bucket = home;
@@ -165,7 +165,7 @@ impl Index {
 
     /// Moves the block from its present slot of that kind to `slot`, and returns the old one.
     #[inline]
-    pub fn replace(&mut self, key: Logical, slots: &Slots, log: bool, slot: Slot) -> Slot {
+    pub(crate) fn replace(&mut self, key: Logical, slots: &Slots, log: bool, slot: Slot) -> Slot {
         let (bucket, position) =
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
         let tag = self.place(key).1;
@@ -175,7 +175,7 @@ impl Index {
     }
 
     /// Removes the block's entry of that kind and returns the slot.
-    pub fn remove(&mut self, key: Logical, slots: &Slots, log: bool) -> Slot {
+    pub(crate) fn remove(&mut self, key: Logical, slots: &Slots, log: bool) -> Slot {
         let (bucket, position) =
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
         let old = self.slot_of(self.buckets[bucket][position]);
@@ -187,7 +187,7 @@ impl Index {
 
     /// Reads what searches for these blocks will read, so that one waits for memory less often: the
     /// processor has many of these reads under way at once, of searches only one.
-    pub fn warm(&self, first: Logical, count: u32) {
+    pub(crate) fn warm(&self, first: Logical, count: u32) {
         let mut sum = 0u32;
         for key in first..first + count {
             sum = sum.wrapping_add(self.buckets[self.place(key).0][0]);
@@ -196,7 +196,7 @@ impl Index {
     }
 
     /// Bytes of memory held.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.buckets.memory_bytes() + self.overflowed.memory_bytes()
     }
 }

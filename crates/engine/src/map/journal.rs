@@ -7,7 +7,7 @@ use tandem_block::BLOCK_BYTES;
 
 /// The ring of one metadata home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Journal {
+pub(crate) struct Journal {
     bytes: u64,
     head: u64,
     tail: u64,
@@ -16,29 +16,34 @@ pub struct Journal {
 
 /// Where a unit goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnitPlace {
+pub(crate) struct UnitPlace {
     /// Offset within the ring.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// The unit's number.
-    pub sequence: u64,
+    pub(crate) sequence: u64,
 }
 
 impl Journal {
     /// An empty ring of `bytes`, whose first unit has `sequence` and lies at `offset`.
-    pub fn new(bytes: u64, offset: u64, sequence: u64) -> Self {
+    pub(crate) fn new(bytes: u64, offset: u64, sequence: u64) -> Self {
         assert!(offset < bytes.max(1));
         Journal { bytes, head: offset, tail: offset, next_sequence: sequence }
     }
 
     /// A ring whose live units begin at `tail_offset` and end at `head_offset`.
-    pub fn recovered(bytes: u64, tail_offset: u64, head_offset: u64, next_sequence: u64) -> Self {
+    pub(crate) fn recovered(
+        bytes: u64,
+        tail_offset: u64,
+        head_offset: u64,
+        next_sequence: u64,
+    ) -> Self {
         assert!(tail_offset < bytes && head_offset <= bytes, "both lie in the ring");
         let head = if head_offset < tail_offset { head_offset + bytes } else { head_offset };
         Journal { bytes, head, tail: tail_offset, next_sequence }
     }
 
     /// Number of the next unit.
-    pub fn next_sequence(&self) -> u64 {
+    pub(crate) fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
 
@@ -53,7 +58,7 @@ impl Journal {
     }
 
     /// Is there room for units of these lengths, in this order?
-    pub fn has_room(&self, lengths: impl Iterator<Item = u64>) -> bool {
+    pub(crate) fn has_room(&self, lengths: impl Iterator<Item = u64>) -> bool {
         let mut probe = *self;
         for length in lengths {
             match probe.fit(length) {
@@ -68,7 +73,7 @@ impl Journal {
     ///
     /// # Panics
     /// If there is no room: callers ask `has_room` first.
-    pub fn place(&mut self, length: u64) -> UnitPlace {
+    pub(crate) fn place(&mut self, length: u64) -> UnitPlace {
         assert!(length > 0, "a unit has a header");
         assert!(length.is_multiple_of(BLOCK_BYTES), "a unit fills whole blocks");
         let start = self.fit(length).expect("callers ask has_room first");
@@ -81,23 +86,23 @@ impl Journal {
     }
 
     /// Position of the next unit, and where it would begin: a checkpoint remembers both.
-    pub fn mark(&self) -> (u64, u64) {
+    pub(crate) fn mark(&self) -> (u64, u64) {
         (self.head, self.head % self.bytes)
     }
 
     /// Everything before this position is in a durable checkpoint.
-    pub fn cut(&mut self, position: u64) {
+    pub(crate) fn cut(&mut self, position: u64) {
         assert!(position >= self.tail && position <= self.head, "cuts only move forward");
         self.tail = position;
     }
 
     /// Bytes in use.
-    pub fn used_bytes(&self) -> u64 {
+    pub(crate) fn used_bytes(&self) -> u64 {
         self.head - self.tail
     }
 
     /// Bytes of the ring.
-    pub fn ring_bytes(&self) -> u64 {
+    pub(crate) fn ring_bytes(&self) -> u64 {
         self.bytes
     }
 }

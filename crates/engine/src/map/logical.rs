@@ -10,11 +10,11 @@ use tandem_block::Table;
 /// The current version is (also) at the block's home on a hard drive.
 pub const HOME: u8 = 1;
 /// The current version is (also) in an SSD slot.
-pub const SSD: u8 = 2;
+pub(crate) const SSD: u8 = 2;
 /// The current version is (also) in a log slot.
-pub const LOG: u8 = 4;
+pub(crate) const LOG: u8 = 4;
 /// Fragments lie over the base that the other bits name.
-pub const FRAGMENTS: u8 = 8;
+pub(crate) const FRAGMENTS: u8 = 8;
 
 /// State bits of every logical block.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct LogicalBits {
 
 impl LogicalBits {
     /// `blocks` logical blocks, all absent.
-    pub fn new(blocks: usize) -> Self {
+    pub(crate) fn new(blocks: usize) -> Self {
         LogicalBits {
             nibbles: Table::new(blocks.div_ceil(2)),
             recorded_home: Bits::new(blocks),
@@ -40,19 +40,19 @@ impl LogicalBits {
     }
 
     /// Are there none?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.blocks == 0
     }
 
     /// The block's bits.
     #[inline]
-    pub fn get(&self, block: Logical) -> u8 {
+    pub(crate) fn get(&self, block: Logical) -> u8 {
         self.nibbles[block as usize >> 1] >> ((block & 1) * 4) & 15
     }
 
     /// Replaces the block's bits.
     #[inline]
-    pub fn set(&mut self, block: Logical, bits: u8) {
+    pub(crate) fn set(&mut self, block: Logical, bits: u8) {
         debug_assert!(bits < 16);
         let shift = (block & 1) * 4;
         let byte = &mut self.nibbles[block as usize >> 1];
@@ -61,24 +61,24 @@ impl LogicalBits {
 
     /// Was the home valid in the newest composed batch?
     #[inline]
-    pub fn recorded_home(&self, block: Logical) -> bool {
+    pub(crate) fn recorded_home(&self, block: Logical) -> bool {
         self.recorded_home.get(block as usize)
     }
 
     /// Notes whether a composed batch calls the home valid.
     #[inline]
-    pub fn set_recorded_home(&mut self, block: Logical, valid: bool) {
+    pub(crate) fn set_recorded_home(&mut self, block: Logical, valid: bool) {
         self.recorded_home.set(block as usize, valid);
     }
 
     /// The recorded home bits, for checkpoints.
-    pub fn recorded_homes(&self) -> &Bits {
+    pub(crate) fn recorded_homes(&self) -> &Bits {
         &self.recorded_home
     }
 
     /// Marks `count` homes from `start` valid, now and as recorded: the state that a replay begins
     /// with, and recovery.
-    pub fn assume_home(&mut self, start: Logical, count: u32) {
+    pub(crate) fn assume_home(&mut self, start: Logical, count: u32) {
         for block in start..start + count {
             let bits = self.get(block);
             self.set(block, bits | HOME);
@@ -87,7 +87,7 @@ impl LogicalBits {
     }
 
     /// The first block in `from..to` that lies on an SSD, or under fragments.
-    pub fn next_on_ssd(&self, from: Logical, to: Logical) -> Option<Logical> {
+    pub(crate) fn next_on_ssd(&self, from: Logical, to: Logical) -> Option<Logical> {
         let mut block = from;
         while block < to {
             if block & 1 == 0 && self.nibbles[block as usize >> 1] & 0xAA == 0 {
@@ -103,7 +103,7 @@ impl LogicalBits {
     }
 
     /// The first block in `from..to` that lies on an SSD but not at home, without fragments.
-    pub fn next_dirty(&self, from: Logical, to: Logical) -> Option<Logical> {
+    pub(crate) fn next_dirty(&self, from: Logical, to: Logical) -> Option<Logical> {
         let mut block = from;
         while block < to {
             // both blocks of a byte absent or clean: skip quickly over bytes, then words
@@ -124,7 +124,7 @@ impl LogicalBits {
     }
 
     /// Bytes of memory held.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.nibbles.memory_bytes() + self.recorded_home.memory_bytes()
     }
 }

@@ -14,28 +14,28 @@
 //! So every block always has its recorded version intact on the drives, and a crash at any moment
 //! finds either it or a newer one.
 
-pub mod allocator;
-pub mod attributes;
+pub(crate) mod allocator;
+pub(crate) mod attributes;
 mod audit;
 pub(crate) mod batches;
-pub mod bits;
-pub mod changes;
-pub mod checkpoint;
-pub mod checksums;
+pub(crate) mod bits;
+pub(crate) mod changes;
+pub(crate) mod checkpoint;
+pub(crate) mod checksums;
 mod compose;
 mod depart;
 mod displaced;
 mod durable;
 mod entry;
-pub mod homes;
-pub mod image;
-pub mod index;
-pub mod journal;
+pub(crate) mod homes;
+pub(crate) mod image;
+pub(crate) mod index;
+pub(crate) mod journal;
 pub mod logical;
 pub mod objects;
 mod population;
 pub mod runs;
-pub mod slots;
+pub(crate) mod slots;
 pub mod space;
 #[cfg(test)]
 mod tests;
@@ -61,18 +61,18 @@ use tandem_block::DeviceId;
 use versions::Versions;
 
 /// A fixed hasher: a digest must not hang on a random seed.
-pub type FixedState = std::hash::BuildHasherDefault<displaced::FixedHasher>;
+pub(crate) type FixedState = std::hash::BuildHasherDefault<displaced::FixedHasher>;
 
 /// Runs of fewer blocks gain nothing from being read ahead.
 const WARM_BLOCKS_MIN: u32 = 4;
 
 /// Blocks that changed and are not recorded yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub(crate) struct Touch {
     /// First block.
-    pub logical: Logical,
+    pub(crate) logical: Logical,
     /// How many.
-    pub count: u32,
+    pub(crate) count: u32,
 }
 
 /// A touch with the first of the slots that the blocks were written to, or `NONE`: where they
@@ -143,7 +143,7 @@ pub struct Map {
 
 impl Map {
     /// An empty map over these slots and this many logical blocks.
-    pub fn new(regions: Vec<SlotRegion>, logical_blocks: usize, devices: usize) -> Self {
+    pub(crate) fn new(regions: Vec<SlotRegion>, logical_blocks: usize, devices: usize) -> Self {
         let allocators =
             regions.iter().filter(|r| !r.is_log).map(Allocator::new).collect::<Vec<_>>();
         let regions_of_ssds = allocators.len();
@@ -207,7 +207,7 @@ impl Map {
     }
 
     /// Of a range of blocks: how many lie on an SSD and not at home.
-    pub fn on_ssd_alone(&self, (first, end): (u64, u64)) -> u64 {
+    pub(crate) fn on_ssd_alone(&self, (first, end): (u64, u64)) -> u64 {
         let end = end.min(self.logical.len() as u64);
         let is_alone = |block: &u64| self.state(*block as Logical) & (SSD | HOME) == SSD;
         (first..end).filter(is_alone).count() as u64
@@ -235,17 +235,17 @@ impl Map {
     }
 
     /// Is there anything that only a flush of the SSDs makes recordable?
-    pub fn awaits_ssd(&self) -> bool {
+    pub(crate) fn awaits_ssd(&self) -> bool {
         !self.pending.ssd.is_empty()
     }
 
     /// Is there anything recordable at once?
-    pub fn has_ready(&self) -> bool {
+    pub(crate) fn has_ready(&self) -> bool {
         !self.pending.ready.is_empty()
     }
 
     /// Is there anything that waits for this hard drive?
-    pub fn awaits_hdd(&self, device: DeviceId) -> bool {
+    pub(crate) fn awaits_hdd(&self, device: DeviceId) -> bool {
         !self.pending.hdd[usize::from(device.0)].is_empty()
     }
 
@@ -267,7 +267,7 @@ impl Map {
     }
 
     /// Takes up to `wanted` contiguous slots of the SSD at this position among the SSDs.
-    pub fn allocate_on(&mut self, ssd: usize, wanted: u32) -> Option<Run> {
+    pub(crate) fn allocate_on(&mut self, ssd: usize, wanted: u32) -> Option<Run> {
         let run = self.allocators[ssd].allocate(wanted)?;
         let last = run.slot + (run.count - 1);
         assert!(
@@ -282,7 +282,7 @@ impl Map {
     }
 
     /// Takes up to `wanted` contiguous SSD slots, on the SSDs in turn.
-    pub fn allocate_ssd(&mut self, wanted: u32) -> Option<Run> {
+    pub(crate) fn allocate_ssd(&mut self, wanted: u32) -> Option<Run> {
         for _ in 0..self.allocators.len() {
             let which = self.next_allocator;
             self.next_allocator = (which + 1) % self.allocators.len();
@@ -298,7 +298,7 @@ impl Map {
 
     /// A fragment moves to another slot with the same contents. Returns false if the block has
     /// moved on since.
-    pub fn move_fragment(&mut self, block: Logical, from: Slot, to: Slot) -> bool {
+    pub(crate) fn move_fragment(&mut self, block: Logical, from: Slot, to: Slot) -> bool {
         let Some(list) = self.fragments.get_mut(&block) else { return false };
         let Some(fragment) = list.iter_mut().find(|fragment| fragment.slot == from) else {
             return false;
@@ -314,23 +314,23 @@ impl Map {
     }
 
     /// Blocks under fragments, from `from` on.
-    pub fn next_fragmented(&self, from: Logical) -> Option<Logical> {
+    pub(crate) fn next_fragmented(&self, from: Logical) -> Option<Logical> {
         self.fragments.range(from..).next().map(|(&block, _)| block)
     }
 
     /// Places kept only because the newer ones are not recorded yet.
-    pub fn displaced_count(&self) -> usize {
+    pub(crate) fn displaced_count(&self) -> usize {
         self.displaced.len()
     }
 
     /// Allocators, to look at.
-    pub fn allocators(&self) -> &[Allocator] {
+    pub(crate) fn allocators(&self) -> &[Allocator] {
         &self.allocators
     }
 
     /// Blocks that are about to be assigned, for the sake of speed.
     #[inline]
-    pub fn warm(&self, first: Logical, count: u32) {
+    pub(crate) fn warm(&self, first: Logical, count: u32) {
         if count >= WARM_BLOCKS_MIN {
             self.index.warm(first, count);
         }
@@ -338,7 +338,7 @@ impl Map {
 
     /// Notes that `slot` now holds the whole block, alone: every older place is displaced.
     #[inline]
-    pub fn assign(&mut self, block: Logical, slot: Slot, checksum: u32) {
+    pub(crate) fn assign(&mut self, block: Logical, slot: Slot, checksum: u32) {
         self.versions.change(block);
         debug_assert!(!self.masks.contains_key(&slot), "a slot of a whole block has no mask");
         let log = self.slots.is_log(slot);
@@ -365,7 +365,13 @@ impl Map {
     /// Notes that `slot` holds some sectors of the block, over whatever it was before. Returns
     /// false, and changes nothing, if the block has no base: then the caller's zero-filled block is
     /// the whole truth and it calls `assign`.
-    pub fn assign_fragment(&mut self, block: Logical, slot: Slot, mask: u8, checksum: u32) -> bool {
+    pub(crate) fn assign_fragment(
+        &mut self,
+        block: Logical,
+        slot: Slot,
+        mask: u8,
+        checksum: u32,
+    ) -> bool {
         assert!(mask != 0 && mask != 255, "a fragment is some sectors, not none or all");
         let bits = self.logical.get(block);
         if bits == 0 {
@@ -407,7 +413,7 @@ impl Map {
     }
 
     /// Forgets the block: it reads as zeroes.
-    pub fn clear(&mut self, block: Logical) {
+    pub(crate) fn clear(&mut self, block: Logical) {
         self.versions.change(block);
         let bits = self.logical.get(block);
         if bits & FRAGMENTS != 0 {
@@ -424,7 +430,7 @@ impl Map {
 
     /// Gives up the home of a block that has the same version on an SSD. Returns false, and changes nothing,
     /// if it has not.
-    pub fn forget_home(&mut self, block: Logical) -> bool {
+    pub(crate) fn forget_home(&mut self, block: Logical) -> bool {
         let entry = self.entry(block);
         if !entry.home || entry.ssd == NONE || entry.fragmented {
             return false;
@@ -436,7 +442,7 @@ impl Map {
 
     /// Gives up the place `slot` of a block that has another durable one (its home, or for a tail
     /// copy its log place). Returns false if the block has moved on since.
-    pub fn drop_place(&mut self, block: Logical, slot: Slot) -> bool {
+    pub(crate) fn drop_place(&mut self, block: Logical, slot: Slot) -> bool {
         let entry = self.entry(block);
         let log = self.slots.is_log(slot);
         if (if log { entry.log } else { entry.ssd }) != slot {
@@ -453,7 +459,7 @@ impl Map {
 
     /// Adds an SSD slot that holds the same version as the home, which is the block's only place. Returns
     /// false, and changes nothing, if it is not.
-    pub fn add_copy_of_home(&mut self, block: Logical, ssd: Slot, checksum: u32) -> bool {
+    pub(crate) fn add_copy_of_home(&mut self, block: Logical, ssd: Slot, checksum: u32) -> bool {
         assert!(!self.slots.is_log(ssd), "a copy of a home lies on an SSD");
         if self.logical.get(block) != HOME {
             return false;
@@ -466,7 +472,7 @@ impl Map {
 
     /// Adds an SSD slot that holds the same version as log slot `log`. Returns false if the block
     /// has moved on since; the caller then gives the new slot back.
-    pub fn add_copy(&mut self, block: Logical, log: Slot, ssd: Slot) -> bool {
+    pub(crate) fn add_copy(&mut self, block: Logical, log: Slot, ssd: Slot) -> bool {
         assert!(log != NONE && self.slots.is_log(log), "what is copied lies in a log");
         assert!(!self.slots.is_log(ssd), "a copy of a place in a log lies on an SSD");
         let entry = self.entry(block);
@@ -484,7 +490,7 @@ impl Map {
     /// Queues blocks for the next batch: what must settle first is told by where `slot` lies, or
     /// nothing must if it is `NONE` or `durable`.
     #[inline]
-    pub fn touch(&mut self, touch: Touch, slot: Slot, durable: bool) {
+    pub(crate) fn touch(&mut self, touch: Touch, slot: Slot, durable: bool) {
         let end = u64::from(touch.logical) + u64::from(touch.count);
         assert!(touch.count > 0 && end <= self.logical.len() as u64, "blocks that exist changed");
         // what no flush has to cover waits for none: its drive may never be flushed
@@ -509,18 +515,18 @@ impl Map {
 
     /// Takes the slots that nothing names any more. Each must come back with `release` once no I/O
     /// uses it.
-    pub fn take_freed(&mut self) -> Vec<Slot> {
+    pub(crate) fn take_freed(&mut self) -> Vec<Slot> {
         std::mem::take(&mut self.freed)
     }
 
     /// Are there slots to take?
-    pub fn has_freed(&self) -> bool {
+    pub(crate) fn has_freed(&self) -> bool {
         !self.freed.is_empty()
     }
 
     /// Makes an SSD slot allocatable again; a log slot only loses its owner (its segment is
     /// recycled as a whole).
-    pub fn release(&mut self, slot: Slot) {
+    pub(crate) fn release(&mut self, slot: Slot) {
         assert!(!self.slots.is_recorded(slot), "slot {slot} is still recorded");
         assert!(!self.slots.is_place(slot), "slot {slot} was left before it is released");
         debug_assert!(!self.durable.contains(&slot), "a slot that is released waits for no record");
@@ -535,7 +541,7 @@ impl Map {
     }
 
     /// Gives back slots that were allocated and never assigned.
-    pub fn release_unused(&mut self, run: Run) {
+    pub(crate) fn release_unused(&mut self, run: Run) {
         let first = run.slot;
         assert!(run.count > 0, "slots are given back");
         assert!(!self.slots.is_recorded(first), "no record names slot {first}");

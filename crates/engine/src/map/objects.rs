@@ -67,17 +67,17 @@ impl Object {
 
 /// Where an object's blocks are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Located {
+pub(crate) struct Located {
     /// Its first block, if they follow each other.
-    pub first: Logical,
+    pub(crate) first: Logical,
     /// Its size in bytes.
-    pub size_bytes: u64,
+    pub(crate) size_bytes: u64,
     /// They lie in runs.
-    pub is_thin: bool,
+    pub(crate) is_thin: bool,
     /// It never changes.
-    pub is_snapshot: bool,
+    pub(crate) is_snapshot: bool,
     /// The volume whose policies apply.
-    pub volume: ObjectId,
+    pub(crate) volume: ObjectId,
 }
 
 /// All objects of the pool.
@@ -121,14 +121,14 @@ pub struct Objects {
 
 impl Objects {
     /// No objects over this many logical blocks.
-    pub fn new(blocks: u32) -> Self {
+    pub(crate) fn new(blocks: u32) -> Self {
         let mut objects = Objects { blocks, record_bytes_max: u64::MAX, ..Objects::default() };
         objects.space.release(BlockRange { first: 0, count: blocks });
         objects
     }
 
     /// All records together may take so many bytes; without a table there are volumes alone.
-    pub fn bound(&mut self, record_bytes_max: u64, has_table: bool) {
+    pub(crate) fn bound(&mut self, record_bytes_max: u64, has_table: bool) {
         (self.record_bytes_max, self.has_table) = (record_bytes_max, has_table);
     }
 
@@ -143,7 +143,7 @@ impl Objects {
     /// # Errors
     /// `NoObject`.
     #[inline]
-    pub fn locate(&mut self, id: ObjectId) -> Result<Located, IoError> {
+    pub(crate) fn locate(&mut self, id: ObjectId) -> Result<Located, IoError> {
         if let Some((recent, located)) = self.recent
             && recent == id
         {
@@ -168,7 +168,7 @@ impl Objects {
     }
 
     /// Objects from this id on.
-    pub fn from(&self, id: ObjectId) -> impl Iterator<Item = (ObjectId, &Object)> {
+    pub(crate) fn from(&self, id: ObjectId) -> impl Iterator<Item = (ObjectId, &Object)> {
         self.by_id.range(id..).map(|(id, object)| (*id, object))
     }
 
@@ -178,27 +178,27 @@ impl Objects {
     }
 
     /// Where thin objects lie, as it may be recorded.
-    pub fn runs(&self) -> &Runs {
+    pub(crate) fn runs(&self) -> &Runs {
         &self.runs
     }
 
     /// What is noted of objects.
-    pub fn attributes(&self) -> &Attributes {
+    pub(crate) fn attributes(&self) -> &Attributes {
         &self.attributes
     }
 
     /// Where homes lie.
-    pub fn homes(&self) -> &Homes {
+    pub(crate) fn homes(&self) -> &Homes {
         &self.homes
     }
 
     /// What no journal unit says yet.
-    pub fn changes(&self) -> &Changes {
+    pub(crate) fn changes(&self) -> &Changes {
         &self.changes
     }
 
     /// Blocks that objects can still take.
-    pub fn free_blocks(&self) -> u64 {
+    pub(crate) fn free_blocks(&self) -> u64 {
         let ahead: u64 = self.ahead.iter().map(|(_, range)| u64::from(range.count)).sum();
         self.space.free_blocks() + ahead
     }
@@ -213,13 +213,13 @@ impl Objects {
     }
 
     /// Do the records still fit the place that they have on the drives?
-    pub fn fits(&self) -> bool {
+    pub(crate) fn fits(&self) -> bool {
         let (bytes, max) = self.record_bytes();
         bytes <= max
     }
 
     /// … with so many more runs?
-    pub fn fits_with_runs(&self, runs: usize) -> bool {
+    pub(crate) fn fits_with_runs(&self, runs: usize) -> bool {
         let (bytes, max) = self.record_bytes();
         bytes + (runs * PIECE_RECORD_BYTES) as u64 <= max
     }
@@ -229,7 +229,12 @@ impl Objects {
     /// # Errors
     /// `Exists` for a known id or name, `Misaligned` for a size of zero or not of whole blocks,
     /// `NoSpace` if no gap is large enough, `NameTooLong`.
-    pub fn create(&mut self, id: ObjectId, name: &str, size_bytes: u64) -> Result<(), IoError> {
+    pub(crate) fn create(
+        &mut self,
+        id: ObjectId,
+        name: &str,
+        size_bytes: u64,
+    ) -> Result<(), IoError> {
         if name.len() > NAME_BYTES_MAX {
             return Err(IoError::NameTooLong);
         }
@@ -285,7 +290,7 @@ impl Objects {
     /// # Errors
     /// As `create`, and `NoObject`, `NoAttribute`, `AttributeSize`, `Unsupported`; nothing was changed
     /// then.
-    pub fn apply(&mut self, op: &ObjectOp) -> Result<Undo, IoError> {
+    pub(crate) fn apply(&mut self, op: &ObjectOp) -> Result<Undo, IoError> {
         match op {
             ObjectOp::Create { object, name, size_bytes } => {
                 self.create(*object, name, *size_bytes)?;
@@ -391,7 +396,7 @@ impl Objects {
 
     /// A step of a batch holds: notes what journal units have to say, and returns the blocks that it left
     /// behind. Whoever asks clears them, and releases them when that is durable.
-    pub fn note(&mut self, undo: &Undo) -> Vec<BlockRange> {
+    pub(crate) fn note(&mut self, undo: &Undo) -> Vec<BlockRange> {
         self.is_unsaved = true;
         match undo {
             Undo::Made(id) => {
@@ -458,7 +463,7 @@ impl Objects {
     }
 
     /// Writes everything that changed, as it is now.
-    pub fn record_changes(&mut self, records: &mut RecordWriter) {
+    pub(crate) fn record_changes(&mut self, records: &mut RecordWriter) {
         for blocks in self.changes.take_homes() {
             for (run, place) in self.homes.runs(blocks) {
                 records.homes(run, place);
@@ -488,12 +493,12 @@ impl Objects {
     }
 
     /// What changed is written elsewhere.
-    pub fn forget_changes(&mut self) {
+    pub(crate) fn forget_changes(&mut self) {
         self.changes.take();
     }
 
     /// All volumes, as the root of a pool without a table has them.
-    pub fn records(&self) -> Vec<u8> {
+    pub(crate) fn records(&self) -> Vec<u8> {
         let mut records = RecordWriter::default();
         for (&id, object) in &self.by_id {
             write_header(id, object, &mut records);
@@ -502,12 +507,12 @@ impl Objects {
     }
 
     /// Is the table on the drives older than this? From now on it is not.
-    pub fn take_unsaved(&mut self) -> bool {
+    pub(crate) fn take_unsaved(&mut self) -> bool {
         std::mem::take(&mut self.is_unsaved)
     }
 
     /// The table on the drives has to be written anew.
-    pub fn note_unsaved(&mut self) {
+    pub(crate) fn note_unsaved(&mut self) {
         self.is_unsaved = true;
     }
 }
@@ -524,7 +529,7 @@ fn blocks_of(size_bytes: u64) -> Result<u32, IoError> {
 }
 
 /// Writes what is to be said of an object itself.
-pub fn write_header(id: ObjectId, object: &Object, records: &mut RecordWriter) {
+pub(crate) fn write_header(id: ObjectId, object: &Object, records: &mut RecordWriter) {
     if object.is_thin() {
         assert!(object.blocks == 0 && !object.is_snapshot, "a thin object reserves nothing");
         records.thin(&ThinRecord {

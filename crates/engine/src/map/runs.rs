@@ -22,7 +22,7 @@ pub struct Piece {
 
 impl Piece {
     /// The part of it between these blocks of the object, which it touches.
-    pub fn within(self, from: u32, to: u32) -> Piece {
+    pub(crate) fn within(self, from: u32, to: u32) -> Piece {
         let offset = self.offset.max(from);
         let end = (self.offset + self.count).min(to);
         assert!(offset <= end, "a piece touches these blocks");
@@ -33,19 +33,19 @@ impl Piece {
 
 /// Runs of thin objects.
 #[derive(Clone, Debug, Default)]
-pub struct Runs {
+pub(crate) struct Runs {
     /// Object and offset to logical block and count.
     runs: BTreeMap<(ObjectId, u32), (Logical, u32)>,
 }
 
 impl Runs {
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.runs.len()
     }
 
     /// Are there none?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
@@ -57,13 +57,13 @@ impl Runs {
 
     /// The logical block of `from`, if one run has all blocks of `from..to`.
     #[inline]
-    pub fn single(&self, object: ObjectId, from: u32, to: u32) -> Option<Logical> {
+    pub(crate) fn single(&self, object: ObjectId, from: u32, to: u32) -> Option<Logical> {
         let run = self.run_at_or_before(object, from)?;
         (to <= run.offset + run.count).then(|| run.logical.expect("a run") + (from - run.offset))
     }
 
     /// Runs and holes of `from..to`, in order.
-    pub fn pieces(&self, object: ObjectId, from: u32, to: u32) -> Vec<Piece> {
+    pub(crate) fn pieces(&self, object: ObjectId, from: u32, to: u32) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut at = from;
         let begin = self.run_at_or_before(object, from).map_or(from, |run| run.offset);
@@ -85,7 +85,7 @@ impl Runs {
     }
 
     /// All runs of an object, in order.
-    pub fn of(&self, object: ObjectId) -> impl Iterator<Item = Piece> + '_ {
+    pub(crate) fn of(&self, object: ObjectId) -> impl Iterator<Item = Piece> + '_ {
         let runs = self.runs.range((object, 0)..=(object, u32::MAX));
         runs.map(|(&(_, offset), &(logical, count))| Piece {
             offset,
@@ -95,7 +95,7 @@ impl Runs {
     }
 
     /// Runs from this one on.
-    pub fn from(
+    pub(crate) fn from(
         &self,
         object: ObjectId,
         offset: u32,
@@ -106,12 +106,12 @@ impl Runs {
     }
 
     /// Blocks that the object has.
-    pub fn blocks(&self, object: ObjectId) -> u64 {
+    pub(crate) fn blocks(&self, object: ObjectId) -> u64 {
         self.of(object).map(|run| u64::from(run.count)).sum()
     }
 
     /// These blocks of the object, a hole until now, lie there.
-    pub fn put(&mut self, object: ObjectId, offset: u32, range: BlockRange) {
+    pub(crate) fn put(&mut self, object: ObjectId, offset: u32, range: BlockRange) {
         assert!(range.count > 0, "a run has a block");
         let (mut offset, mut first, mut count) = (offset, range.first, range.count);
         let behind = self.runs.range((object, offset)..=(object, u32::MAX)).next();
@@ -138,7 +138,7 @@ impl Runs {
     }
 
     /// Makes a hole of `from..to`. Returns the blocks that lay there.
-    pub fn cut(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<Piece> {
+    pub(crate) fn cut(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<Piece> {
         let pieces = self.pieces(object, from, to);
         let left: Vec<Piece> = pieces.into_iter().filter(|piece| piece.logical.is_some()).collect();
         for piece in &left {
@@ -160,7 +160,7 @@ impl Runs {
     }
 
     /// Takes over what a record says of some blocks, whatever was there.
-    pub fn replay(&mut self, object: ObjectId, piece: Piece) {
+    pub(crate) fn replay(&mut self, object: ObjectId, piece: Piece) {
         self.cut(object, piece.offset, piece.offset.saturating_add(piece.count));
         if let Some(first) = piece.logical {
             self.put(object, piece.offset, BlockRange { first, count: piece.count });
@@ -168,7 +168,7 @@ impl Runs {
     }
 
     /// All runs by object.
-    pub fn iter(&self) -> impl Iterator<Item = (ObjectId, BlockRange)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ObjectId, BlockRange)> + '_ {
         self.runs.iter().map(|(&(id, _), &(first, count))| (id, BlockRange { first, count }))
     }
 }

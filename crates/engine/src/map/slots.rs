@@ -22,18 +22,18 @@ pub struct SlotRegion {
     /// Which drive.
     pub device: DeviceId,
     /// Is it an HDD log?
-    pub is_log: bool,
+    pub(crate) is_log: bool,
     /// Number of its first slot.
     pub first: Slot,
     /// How many.
     pub count: u32,
     /// Where its first slot lies on the drive, in bytes.
-    pub offset_bytes: u64,
+    pub(crate) offset_bytes: u64,
 }
 
 impl SlotRegion {
     /// Does the slot lie in this region?
-    pub const fn contains(&self, slot: Slot) -> bool {
+    pub(crate) const fn contains(&self, slot: Slot) -> bool {
         slot >= self.first && slot - self.first < self.count
     }
 
@@ -61,7 +61,7 @@ pub struct Slots {
 
 impl Slots {
     /// Slots for these regions, which must be numbered without gaps, SSDs before logs.
-    pub fn new(regions: Vec<SlotRegion>) -> Self {
+    pub(crate) fn new(regions: Vec<SlotRegion>) -> Self {
         let mut next = 0u32;
         let mut log_seen = false;
         for region in &regions {
@@ -84,7 +84,7 @@ impl Slots {
     }
 
     /// The slots of a drive lie from another byte of it on: another one has taken its place.
-    pub fn bay_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
+    pub(crate) fn bay_region(&mut self, device: DeviceId, offset_bytes: u64) -> SlotRegion {
         let mut regions = self.regions.iter_mut();
         let region = regions.find(|region| region.device == device).expect("it has slots");
         assert!(offset_bytes.is_multiple_of(BLOCK_BYTES), "slots lie on whole blocks");
@@ -93,12 +93,12 @@ impl Slots {
     }
 
     /// How many slots there are in all.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.owners.len()
     }
 
     /// Are there none?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.owners.is_empty()
     }
 
@@ -117,7 +117,7 @@ impl Slots {
 
     /// Gives the slot to a logical block.
     #[inline]
-    pub fn assign(&mut self, slot: Slot, owner: Logical, checksum: u32) {
+    pub(crate) fn assign(&mut self, slot: Slot, owner: Logical, checksum: u32) {
         debug_assert_ne!(owner, NONE);
         assert!(!self.is_recorded(slot), "slot {slot} keeps what a record names there");
         assert!(!self.is_place(slot), "slot {slot} is given to one block at a time");
@@ -128,7 +128,7 @@ impl Slots {
 
     /// The owner has left the slot: it is current no more.
     #[inline]
-    pub fn leave(&mut self, slot: Slot) {
+    pub(crate) fn leave(&mut self, slot: Slot) {
         assert!(self.is_place(slot), "slot {slot} is left once");
         self.current.set(slot as usize, false);
     }
@@ -141,37 +141,37 @@ impl Slots {
 
     /// Is the slot a current place of any block?
     #[inline]
-    pub fn is_place(&self, slot: Slot) -> bool {
+    pub(crate) fn is_place(&self, slot: Slot) -> bool {
         self.current.get(slot as usize)
     }
 
     /// Takes the slot from its owner.
     #[inline]
-    pub fn disown(&mut self, slot: Slot) {
+    pub(crate) fn disown(&mut self, slot: Slot) {
         assert!(!self.is_place(slot), "slot {slot} was left before it has no owner");
         self.owners[slot as usize] = !NONE;
     }
 
     /// Is the slot named by a journal batch that was composed?
     #[inline]
-    pub fn is_recorded(&self, slot: Slot) -> bool {
+    pub(crate) fn is_recorded(&self, slot: Slot) -> bool {
         self.recorded.get(slot as usize)
     }
 
     /// Notes that a composed batch names the slot.
     #[inline]
-    pub fn set_recorded(&mut self, slot: Slot, value: bool) {
+    pub(crate) fn set_recorded(&mut self, slot: Slot, value: bool) {
         self.recorded.set(slot as usize, value);
     }
 
     /// Does the slot belong to an HDD log?
     #[inline]
-    pub fn is_log(&self, slot: Slot) -> bool {
+    pub(crate) fn is_log(&self, slot: Slot) -> bool {
         slot >= self.log_first
     }
 
     /// Number of the first log slot.
-    pub fn first_log(&self) -> Slot {
+    pub(crate) fn first_log(&self) -> Slot {
         self.log_first
     }
 
@@ -186,7 +186,7 @@ impl Slots {
     }
 
     /// Bytes of memory held.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.owners.memory_bytes()
             + self.checksums.memory_bytes()
             + self.recorded.memory_bytes()

@@ -17,7 +17,7 @@ pub struct BlockRange {
 
 /// The blocks that nobody has.
 #[derive(Clone, Debug, Default)]
-pub struct Space {
+pub(crate) struct Space {
     /// First block to count, never touching each other.
     gaps: BTreeMap<Logical, u32>,
     by_size: BTreeSet<(u32, Logical)>,
@@ -26,12 +26,12 @@ pub struct Space {
 
 impl Space {
     /// How many there are.
-    pub fn free_blocks(&self) -> u64 {
+    pub(crate) fn free_blocks(&self) -> u64 {
         self.free
     }
 
     /// Takes the first gap that is large enough, or what is needed of it.
-    pub fn take_whole(&mut self, blocks: u32) -> Option<Logical> {
+    pub(crate) fn take_whole(&mut self, blocks: u32) -> Option<Logical> {
         let gap = self.gaps.iter().find(|(_, count)| **count >= blocks).map(|(&first, _)| first);
         let first = gap?;
         self.take(BlockRange { first, count: blocks });
@@ -40,7 +40,7 @@ impl Space {
 
     /// Takes blocks at `goal` if that is free, otherwise from the largest gap; at most `wanted` of them.
     /// `None`: there are none.
-    pub fn take_some(&mut self, goal: Option<Logical>, wanted: u32) -> Option<BlockRange> {
+    pub(crate) fn take_some(&mut self, goal: Option<Logical>, wanted: u32) -> Option<BlockRange> {
         let at_goal = goal.map_or(0, |goal| self.free_at(goal));
         let (first, there) = match (goal, at_goal) {
             (Some(goal), 1..) => (goal, at_goal),
@@ -59,7 +59,7 @@ impl Space {
     }
 
     /// The first free blocks from this one on, as far as they follow each other.
-    pub fn next(&self, from: Logical) -> Option<BlockRange> {
+    pub(crate) fn next(&self, from: Logical) -> Option<BlockRange> {
         let here = self.free_at(from);
         if here > 0 {
             return Some(BlockRange { first: from, count: here });
@@ -68,12 +68,12 @@ impl Space {
     }
 
     /// The gaps, the largest first.
-    pub fn largest(&self) -> impl Iterator<Item = BlockRange> + '_ {
+    pub(crate) fn largest(&self) -> impl Iterator<Item = BlockRange> + '_ {
         self.by_size.iter().rev().map(|&(count, first)| BlockRange { first, count })
     }
 
     /// These blocks in order, in pieces of which all or none are free.
-    pub fn pieces(&self, range: BlockRange) -> Vec<(BlockRange, bool)> {
+    pub(crate) fn pieces(&self, range: BlockRange) -> Vec<(BlockRange, bool)> {
         let (mut at, end) = (range.first, range.first + range.count);
         let mut pieces = Vec::new();
         while at < end {
@@ -89,7 +89,7 @@ impl Space {
     }
 
     /// Are all of these free?
-    pub fn is_free(&self, range: BlockRange) -> bool {
+    pub(crate) fn is_free(&self, range: BlockRange) -> bool {
         self.free_at(range.first) >= range.count
     }
 
@@ -97,7 +97,7 @@ impl Space {
     ///
     /// # Panics
     /// If one of them is not free.
-    pub fn take(&mut self, range: BlockRange) {
+    pub(crate) fn take(&mut self, range: BlockRange) {
         if range.count == 0 {
             return;
         }
@@ -117,7 +117,7 @@ impl Space {
     ///
     /// # Panics
     /// If one of them is free already.
-    pub fn release(&mut self, range: BlockRange) {
+    pub(crate) fn release(&mut self, range: BlockRange) {
         if range.count == 0 {
             return;
         }

@@ -21,7 +21,7 @@ pub struct Copied {
 
 impl Copied {
     /// Which block.
-    pub fn block(&self) -> Logical {
+    pub(crate) fn block(&self) -> Logical {
         self.block
     }
 }
@@ -34,7 +34,7 @@ struct Watched {
 
 /// The blocks that somebody watches.
 #[derive(Clone, Debug, Default)]
-pub struct Versions {
+pub(crate) struct Versions {
     watched: HashMap<Logical, Watched, FixedState>,
     /// Only rises, so that no two versions of any block have the same number.
     last: u64,
@@ -42,7 +42,7 @@ pub struct Versions {
 
 impl Versions {
     /// Watches a block as it is now.
-    pub fn watch(&mut self, block: Logical) -> Copied {
+    pub(crate) fn watch(&mut self, block: Logical) -> Copied {
         let next = self.last + 1;
         let watched = self.watched.entry(block).or_insert(Watched { version: next, holders: 0 });
         watched.holders += 1;
@@ -53,7 +53,7 @@ impl Versions {
 
     /// The block holds something else from now on.
     #[inline]
-    pub fn change(&mut self, block: Logical) {
+    pub(crate) fn change(&mut self, block: Logical) {
         if self.watched.is_empty() {
             return;
         }
@@ -64,7 +64,7 @@ impl Versions {
     }
 
     /// Has the block not changed since?
-    pub fn is_latest(&self, copied: &Copied) -> bool {
+    pub(crate) fn is_latest(&self, copied: &Copied) -> bool {
         let watched =
             self.watched.get(&copied.block).expect("a version is watched until given back");
         assert!(copied.version <= watched.version, "versions of a block only rise");
@@ -75,7 +75,7 @@ impl Versions {
     ///
     /// # Panics
     /// If it was given back before.
-    pub fn forget(&mut self, copied: Copied) {
+    pub(crate) fn forget(&mut self, copied: Copied) {
         let watched = self.watched.get_mut(&copied.block).expect("it is given back once");
         assert!(watched.holders > 0, "whoever watches a block is counted");
         assert!(copied.version <= watched.version, "versions of a block only rise");
@@ -86,35 +86,35 @@ impl Versions {
     }
 
     /// How many blocks are watched.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.watched.len()
     }
 }
 
 impl Map {
     /// Somebody is about to copy the block as it is now.
-    pub fn watch(&mut self, block: Logical) -> Copied {
+    pub(crate) fn watch(&mut self, block: Logical) -> Copied {
         self.versions.watch(block)
     }
 
     /// Does the block still hold what was copied?
-    pub fn is_latest(&self, copied: &Copied) -> bool {
+    pub(crate) fn is_latest(&self, copied: &Copied) -> bool {
         self.versions.is_latest(copied)
     }
 
     /// Nobody needs to know any more whether the block still holds what was copied.
-    pub fn forget(&mut self, copied: Copied) {
+    pub(crate) fn forget(&mut self, copied: Copied) {
         self.versions.forget(copied);
     }
 
     /// How many blocks are being copied.
-    pub fn watched_blocks(&self) -> usize {
+    pub(crate) fn watched_blocks(&self) -> usize {
         self.versions.len()
     }
 
     /// Notes that the home now holds the version that was copied, durable. Returns false, and changes
     /// nothing, if the block has moved on since.
-    pub fn note_home(&mut self, copied: &Copied) -> bool {
+    pub(crate) fn note_home(&mut self, copied: &Copied) -> bool {
         let block = copied.block();
         let bits = self.logical.get(block);
         if !self.is_latest(copied) || bits & (FRAGMENTS | HOME) != 0 {

@@ -39,12 +39,12 @@ pub(crate) enum CheckpointState {
 /// What a snapshot is made of, and what it waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
-    pub map: &'a Map,
-    pub checksums: &'a HomeChecksums,
-    pub objects: &'a Objects,
-    pub journal: &'a Journal,
-    pub checkpoint: CheckpointState,
-    pub batches: Batches,
+    pub(crate) map: &'a Map,
+    pub(crate) checksums: &'a HomeChecksums,
+    pub(crate) objects: &'a Objects,
+    pub(crate) journal: &'a Journal,
+    pub(crate) checkpoint: CheckpointState,
+    pub(crate) batches: Batches,
 }
 
 impl MetadataReplica {

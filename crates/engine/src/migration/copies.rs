@@ -28,7 +28,7 @@ const WANTED_MAX: usize = 65_536;
 
 /// Blocks that still lack one of their two places.
 #[derive(Clone, Debug, Default)]
-pub struct Copies {
+pub(crate) struct Copies {
     /// Whose homes are to be written.
     wanted: BTreeSet<Logical>,
     /// Nothing can be done for those before this batch is durable.

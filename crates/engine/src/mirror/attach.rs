@@ -29,19 +29,19 @@ impl EngineConfig {
     }
 
     /// Where the event loop has a successor, or would have one.
-    pub fn successor_place(&self) -> DeviceId {
+    pub(crate) fn successor_place(&self) -> DeviceId {
         let journals = self.pairs.iter().filter(|pair| pair.config.journal.is_some()).count();
         DeviceId((self.devices.len() + self.pairs.len() + journals) as u8)
     }
 
     /// The drive of the event loop that is the journal of the pair of this number, or would be.
-    pub fn journal_of(&self, pair: usize) -> DeviceId {
+    pub(crate) fn journal_of(&self, pair: usize) -> DeviceId {
         let before = self.pairs[..pair].iter().filter(|pair| pair.config.journal.is_some());
         DeviceId((self.devices.len() + self.pairs.len() + before.count()) as u8)
     }
 
     /// Drives in the event loop that a device is made of.
-    pub fn drives_of(&self, device: DeviceId) -> Vec<DeviceId> {
+    pub(crate) fn drives_of(&self, device: DeviceId) -> Vec<DeviceId> {
         let second = self.pairs.iter().position(|pair| pair.device == device);
         let second = second.map(|index| DeviceId((self.devices.len() + index) as u8));
         std::iter::once(device).chain(second).collect()

@@ -28,35 +28,35 @@ pub(super) enum Progress {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// Order of acceptance.
-    pub sequence: u64,
+    pub(crate) sequence: u64,
     /// First byte of the pair.
-    pub offset: u64,
-    pub length: u64,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
     /// The cache's own buffer; `NONE` for a TRIM, and in an event loop without contents.
-    pub payload: PayloadId,
-    pub is_trim: bool,
-    pub fua: bool,
-    pub progress: [Progress; 2],
+    pub(crate) payload: PayloadId,
+    pub(crate) is_trim: bool,
+    pub(crate) fua: bool,
+    pub(crate) progress: [Progress; 2],
     /// How far it has come on the journal; what no journal shall have is done.
-    pub journal: Progress,
+    pub(crate) journal: Progress,
     /// The journal's unit that has it; 0: none yet.
-    pub unit: u64,
+    pub(crate) unit: u64,
     /// Units that are needed until both legs have this: its own, and those of what it replaced.
-    pub units: Vec<u64>,
+    pub(crate) units: Vec<u64>,
     /// It was answered.
-    pub answered: bool,
+    pub(crate) answered: bool,
     /// Older entries that it overlaps, newest first.
-    pub after: Vec<(EntryId, u64)>,
+    pub(crate) after: Vec<(EntryId, u64)>,
     /// Reads that will copy from its buffer.
-    pub pins: u32,
+    pub(crate) pins: u32,
     /// The command that it is.
-    pub io: IoId,
+    pub(crate) io: IoId,
     /// Checksums of its blocks, as the first leg to have it told them.
-    pub checksums: Vec<u32>,
+    pub(crate) checksums: Vec<u32>,
 }
 
 impl Entry {
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.offset + self.length
     }
 
@@ -75,18 +75,18 @@ struct Span {
 /// A part of a read that the cache answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    pub entry: EntryId,
+    pub(crate) entry: EntryId,
     pub offset: u64,
-    pub length: u64,
+    pub(crate) length: u64,
 }
 
 /// The answer of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
-    pub io: IoId,
-    pub checksums: Vec<u32>,
+    pub(crate) io: IoId,
+    pub(crate) checksums: Vec<u32>,
     /// What it promises to be durable: the extent of a write with FUA.
-    pub promise: Option<(u64, u64)>,
+    pub(crate) promise: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -101,44 +101,44 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// … and at most so far
-    pub fn bytes_max(&self) -> u64 {
+    pub(crate) fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
     /// Bytes that were overwritten before any leg was sent them.
-    pub fn coalesced_bytes(&self) -> u64 {
+    pub(crate) fn coalesced_bytes(&self) -> u64 {
         self.coalesced_bytes
     }
 
     /// Number of the last write accepted.
-    pub fn sequence(&self) -> u64 {
+    pub(crate) fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    pub fn entry(&self, id: EntryId) -> &Entry {
+    pub(crate) fn entry(&self, id: EntryId) -> &Entry {
         &self.entries[id as usize]
     }
 
-    pub fn entry_mut(&mut self, id: EntryId) -> &mut Entry {
+    pub(crate) fn entry_mut(&mut self, id: EntryId) -> &mut Entry {
         &mut self.entries[id as usize]
     }
 
     /// The entry that had this name when it was accepted, if it is still here.
-    pub fn find(&self, id: EntryId, sequence: u64) -> Option<&Entry> {
+    pub(crate) fn find(&self, id: EntryId, sequence: u64) -> Option<&Entry> {
         self.entries.get(id as usize).filter(|entry| entry.sequence == sequence)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
         self.entries.iter().map(|(id, entry)| (id as EntryId, entry))
     }
 
     /// Writes that are not TRIMs.
-    pub fn writes(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn writes(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().map(|(_, entry)| entry).filter(|entry| !entry.is_trim)
     }
 
@@ -146,13 +146,13 @@ impl Cache {
         self.entries.iter().map(|(id, _)| id as EntryId).collect()
     }
 
-    pub fn has_reached(&self, id: EntryId, leg: usize) -> bool {
+    pub(crate) fn has_reached(&self, id: EntryId, leg: usize) -> bool {
         self.entry(id).progress[leg] == Progress::Done
     }
 
     /// A leg is dead and lacks nothing any more; what is on its way to it ends by itself. Returns all
     /// entries: some of them may be answered, or are over.
-    pub fn leg_died(&mut self, leg: usize) -> Vec<EntryId> {
+    pub(crate) fn leg_died(&mut self, leg: usize) -> Vec<EntryId> {
         for (_, entry) in &mut self.entries {
             if entry.progress[leg] == Progress::Waiting {
                 entry.progress[leg] = Progress::Done;
@@ -162,7 +162,7 @@ impl Cache {
     }
 
     /// As `leg_died`, for the journal.
-    pub fn journal_died(&mut self) -> Vec<EntryId> {
+    pub(crate) fn journal_died(&mut self) -> Vec<EntryId> {
         for (_, entry) in &mut self.entries {
             if entry.journal == Progress::Waiting {
                 entry.journal = Progress::Done;
@@ -174,7 +174,7 @@ impl Cache {
 
     /// A write is answered when the leg that leads has it, or the journal; if no leg lives, at once.
     /// `is_durable`: does the journal have this unit durably?
-    pub fn take_reply(
+    pub(crate) fn take_reply(
         &mut self,
         id: EntryId,
         rule: Answer,
@@ -201,7 +201,7 @@ impl Cache {
     }
 
     /// Bytes that were acknowledged and that none of these legs has.
-    pub fn risked_bytes(&self, alive: [bool; 2]) -> u64 {
+    pub(crate) fn risked_bytes(&self, alive: [bool; 2]) -> u64 {
         let has =
             |entry: &Entry| (0..2).any(|leg| alive[leg] && entry.progress[leg] == Progress::Done);
         let entries = self.entries.iter().map(|(_, entry)| entry);
@@ -210,7 +210,7 @@ impl Cache {
     }
 
     /// Takes a write in. Returns its name, and entries that nobody needs any more.
-    pub fn insert(&mut self, mut entry: Entry, over: &mut Vec<EntryId>) -> EntryId {
+    pub(crate) fn insert(&mut self, mut entry: Entry, over: &mut Vec<EntryId>) -> EntryId {
         self.sequence += 1;
         entry.sequence = self.sequence;
         let (offset, end) = (entry.offset, entry.end());
@@ -290,14 +290,14 @@ impl Cache {
     }
 
     /// Has everything older that it overlaps reached `leg`?
-    pub fn may_follow(&self, id: EntryId, leg: usize) -> bool {
+    pub(crate) fn may_follow(&self, id: EntryId, leg: usize) -> bool {
         self.entries[id as usize].after.iter().all(|&(older, sequence)| {
             self.find(older, sequence).is_none_or(|e| e.progress[leg] == Progress::Done)
         })
     }
 
     /// Lets an entry go that nobody needs any more; returns its buffer.
-    pub fn forget(&mut self, id: EntryId) -> Option<PayloadId> {
+    pub(crate) fn forget(&mut self, id: EntryId) -> Option<PayloadId> {
         let payload = self.remove_if_over(id)?.payload;
         (payload != PayloadId::NONE).then_some(payload)
     }
@@ -322,7 +322,7 @@ impl Cache {
 
     /// What of `start..end` is newer here than on `leg`, in order. What was trimmed is not asked for
     /// again, so a TRIM under way changes nothing.
-    pub fn newer_than(&self, leg: usize, start: u64, end: u64) -> Vec<Piece> {
+    pub(crate) fn newer_than(&self, leg: usize, start: u64, end: u64) -> Vec<Piece> {
         self.spans(start, end)
             .filter(|(_, span)| {
                 let entry = &self.entries[span.entry as usize];
@@ -336,7 +336,7 @@ impl Cache {
     }
 
     /// Is a write under way, or waiting, on `leg` that overlaps `start..end`?
-    pub fn busy(&self, start: u64, end: u64, leg: usize) -> bool {
+    pub(crate) fn busy(&self, start: u64, end: u64, leg: usize) -> bool {
         // entries that were overwritten and have not reached the leg are behind newer ones here
         self.spans(start, end).any(|(_, span)| {
             self.entries[span.entry as usize].progress[leg] != Progress::Done

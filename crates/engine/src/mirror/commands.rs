@@ -30,29 +30,29 @@ pub fn owner(io: IoId) -> Option<usize> {
 /// The end of a command to the pair, for the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
-    pub io: IoId,
-    pub status: Result<(), IoError>,
-    pub checksums: Vec<u32>,
-    pub bytes: Vec<u8>,
+    pub(crate) io: IoId,
+    pub(crate) status: Result<(), IoError>,
+    pub(crate) checksums: Vec<u32>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// A part of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    pub payload: PayloadId,
-    pub offset: u64,
-    pub length: u64,
+    pub(crate) payload: PayloadId,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
 }
 
 /// What a pair is told of its drives at birth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PairDrives {
-    pub index: usize,
-    pub legs: [DeviceId; 2],
-    pub journal: DeviceId,
+    pub(crate) index: usize,
+    pub(crate) legs: [DeviceId; 2],
+    pub(crate) journal: DeviceId,
     /// Each leg begins with its records.
-    pub has_records: bool,
-    pub contents: bool,
+    pub(crate) has_records: bool,
+    pub(crate) contents: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    pub fn new(drives: PairDrives) -> Commands {
+    pub(crate) fn new(drives: PairDrives) -> Commands {
         Commands {
             drives,
             now: Instant::ZERO,
@@ -84,55 +84,55 @@ impl Commands {
         }
     }
 
-    pub fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         self.now
     }
 
-    pub fn begins(&mut self, now: Instant) {
+    pub(crate) fn begins(&mut self, now: Instant) {
         self.now = now;
     }
 
     /// Moves what was sent since the last time.
-    pub fn take_out(&mut self, out: &mut Vec<Command>) {
+    pub(crate) fn take_out(&mut self, out: &mut Vec<Command>) {
         out.append(&mut self.out);
     }
 
-    pub fn take_ended(&mut self) -> Vec<Ended> {
+    pub(crate) fn take_ended(&mut self) -> Vec<Ended> {
         std::mem::take(&mut self.ended)
     }
 
-    pub fn has_contents(&self) -> bool {
+    pub(crate) fn has_contents(&self) -> bool {
         self.drives.contents
     }
 
-    pub fn legs(&self) -> [DeviceId; 2] {
+    pub(crate) fn legs(&self) -> [DeviceId; 2] {
         self.drives.legs
     }
 
     /// This leg is dead.
-    pub fn dead(&self, leg: usize) -> IoError {
+    pub(crate) fn dead(&self, leg: usize) -> IoError {
         IoError::Dead(self.drives.legs[leg])
     }
 
     /// The leg's own offset of a byte of the pair.
-    pub fn place(&self, offset: u64) -> u64 {
+    pub(crate) fn place(&self, offset: u64) -> u64 {
         if self.drives.has_records { HEADER_BYTES + offset } else { offset }
     }
 
     /// Sends a command to a leg.
-    pub fn send(&mut self, roles: &Roles, leg: usize, op: IoOp, flight: Flight) {
+    pub(crate) fn send(&mut self, roles: &Roles, leg: usize, op: IoOp, flight: Flight) {
         assert!(roles.is_alive(leg), "a dead leg is asked for nothing");
         let id = self.name(leg, flight);
         self.out.push(Command::Submit(Io { id, device: self.drives.legs[leg], op }));
     }
 
-    pub fn send_to_journal(&mut self, op: IoOp, flight: Flight) {
+    pub(crate) fn send_to_journal(&mut self, op: IoOp, flight: Flight) {
         let id = self.name(JOURNAL, flight);
         self.out.push(Command::Submit(Io { id, device: self.drives.journal, op }));
     }
 
     /// Asks the event loop for the checksums of a buffer.
-    pub fn sum(&mut self, part: Part, flight: Flight) {
+    pub(crate) fn sum(&mut self, part: Part, flight: Flight) {
         let id = self.name(EVENT_LOOP, flight);
         let Part { payload, offset: offset_bytes, length: length_bytes } = part;
         self.out.push(Command::Checksum { id, payload, offset_bytes, length_bytes });
@@ -145,38 +145,38 @@ impl Commands {
     }
 
     /// A command has ended: what was it?
-    pub fn take_sent(&mut self, io: IoId) -> Sent {
+    pub(crate) fn take_sent(&mut self, io: IoId) -> Sent {
         self.sent.remove((io.0 & ((1 << INDEX_SHIFT) - 1)) as usize)
     }
 
-    pub fn sent(&self) -> impl Iterator<Item = &Sent> {
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &Sent> {
         self.sent.iter().map(|(_, sent)| sent)
     }
 
     /// A name for a buffer of the pair's own.
-    pub fn name_buffer(&mut self) -> PayloadId {
+    pub(crate) fn name_buffer(&mut self) -> PayloadId {
         self.buffers += 1;
         let number = (self.drives.index as u64) << 56 | self.buffers;
         PayloadId(PayloadId::ENGINE_BIT | BUFFER_BIT | number)
     }
 
-    pub fn reserve(&mut self, payload: PayloadId, length_bytes: u64) {
+    pub(crate) fn reserve(&mut self, payload: PayloadId, length_bytes: u64) {
         self.out.push(Command::Reserve { payload, length_bytes });
     }
 
-    pub fn release(&mut self, payload: PayloadId) {
+    pub(crate) fn release(&mut self, payload: PayloadId) {
         self.out.push(Command::Release(payload));
     }
 
     /// Releases a buffer that nobody needs any more, if there is one.
-    pub fn release_if(&mut self, payload: Option<PayloadId>) {
+    pub(crate) fn release_if(&mut self, payload: Option<PayloadId>) {
         if let Some(payload) = payload {
             self.release(payload);
         }
     }
 
     /// Copies a part of a buffer into another one, from this byte of it on.
-    pub fn copy(&mut self, from: Part, into: PayloadId, into_offset_bytes: u64) {
+    pub(crate) fn copy(&mut self, from: Part, into: PayloadId, into_offset_bytes: u64) {
         self.out.push(Command::Copy {
             from: from.payload,
             from_offset_bytes: from.offset,
@@ -187,16 +187,16 @@ impl Commands {
     }
 
     /// Answers what promises nothing.
-    pub fn end(&mut self, io: IoId, status: Result<(), IoError>, checksums: Vec<u32>) {
+    pub(crate) fn end(&mut self, io: IoId, status: Result<(), IoError>, checksums: Vec<u32>) {
         self.ended.push(Ended { io, status, checksums, bytes: Vec::new() });
     }
 
-    pub fn end_with_bytes(&mut self, io: IoId, bytes: Vec<u8>) {
+    pub(crate) fn end_with_bytes(&mut self, io: IoId, bytes: Vec<u8>) {
         self.ended.push(Ended { io, status: Ok(()), checksums: Vec::new(), bytes });
     }
 
     /// Answers what promises something: not before a death is on record.
-    pub fn answer(
+    pub(crate) fn answer(
         &mut self,
         roles: &Roles,
         io: IoId,
@@ -212,28 +212,28 @@ impl Commands {
     }
 
     /// Every death is on record: what waited for it is answered.
-    pub fn answer_after(&mut self) {
+    pub(crate) fn answer_after(&mut self) {
         self.ended.append(&mut self.after);
     }
 
     /// Takes away what waited for it.
-    pub fn take_after(&mut self) -> Vec<Ended> {
+    pub(crate) fn take_after(&mut self) -> Vec<Ended> {
         std::mem::take(&mut self.after)
     }
 
     #[cfg(feature = "mutants")]
-    pub fn set_mutant(&mut self, mutant: Option<Mutant>) {
+    pub(crate) fn set_mutant(&mut self, mutant: Option<Mutant>) {
         self.mutant = mutant;
     }
 
     #[cfg(feature = "mutants")]
-    pub fn breaks(&self, mutant: Mutant) -> bool {
+    pub(crate) fn breaks(&self, mutant: Mutant) -> bool {
         self.mutant == Some(mutant)
     }
 
     #[cfg(not(feature = "mutants"))]
     #[inline(always)]
-    pub const fn breaks(&self, _: Mutant) -> bool {
+    pub(crate) const fn breaks(&self, _: Mutant) -> bool {
         false
     }
 }

@@ -43,7 +43,7 @@ pub enum Idle {
 
 impl Idle {
     /// The longest that it can become.
-    pub fn limit(self) -> Duration {
+    pub(crate) fn limit(self) -> Duration {
         match self {
             Idle::Fixed(length) | Idle::Adaptive(length) => length,
         }

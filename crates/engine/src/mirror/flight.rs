@@ -41,27 +41,27 @@ pub(super) enum Flight {
 /// A command that has not ended.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
-    pub leg: usize,
-    pub flight: Flight,
-    pub issued: Instant,
+    pub(crate) leg: usize,
+    pub(crate) flight: Flight,
+    pub(crate) issued: Instant,
 }
 
 /// A read that a leg has a part in.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
-    pub io: IoId,
-    pub offset: u64,
-    pub length: u64,
-    pub into: PayloadId,
-    pub into_offset: u64,
+    pub(crate) io: IoId,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) into: PayloadId,
+    pub(crate) into_offset: u64,
     /// What comes from the cache, over what the leg reads.
-    pub pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<Piece>,
     /// The other leg was asked before.
-    pub tried: bool,
+    pub(crate) tried: bool,
 }
 
 impl Read {
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.offset + self.length
     }
 }
@@ -69,14 +69,14 @@ impl Read {
 /// A read of metadata.
 #[derive(Clone, Debug)]
 pub(super) struct MetaRead {
-    pub io: IoId,
-    pub offset: u64,
-    pub length: u64,
-    pub tried: bool,
+    pub(crate) io: IoId,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) tried: bool,
 }
 
 impl MetaRead {
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.offset + self.length
     }
 }

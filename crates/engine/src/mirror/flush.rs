@@ -36,10 +36,10 @@ pub(super) enum Then {
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     /// For FLUSHes of the pair.
-    pub batch: bool,
-    pub then: Option<Then>,
+    pub(crate) batch: bool,
+    pub(crate) then: Option<Then>,
     /// What the journal knew of the leg when it began.
-    pub ticks: u64,
+    pub(crate) ticks: u64,
 }
 
 /// FLUSHes of the pair that are answered together.
@@ -65,44 +65,44 @@ pub(super) struct Flushes {
 
 impl Flushes {
     /// Does somebody wait?
-    pub fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let under_way = self.batch.is_some() || self.running.iter().any(Option::is_some);
         self.waiting.is_empty() && !under_way
     }
 
     /// Is a leg neither flushed nor about to be?
-    pub fn is_unflushed(&self, leg: usize) -> bool {
+    pub(crate) fn is_unflushed(&self, leg: usize) -> bool {
         self.wanted[leg].is_none() && self.running[leg].is_none()
     }
 
     /// A FLUSH of the pair, behind the last write accepted.
-    pub fn begin(&mut self, io: IoId, accepted: u64) {
+    pub(crate) fn begin(&mut self, io: IoId, accepted: u64) {
         self.waiting.push_back((io, accepted));
     }
 
     /// Flushes a leg for the mirror's own sake.
-    pub fn flush_leg(&mut self, leg: usize, then: Then) {
+    pub(crate) fn flush_leg(&mut self, leg: usize, then: Then) {
         self.wanted[leg] = Some(then);
     }
 
     /// Is a leg flushed for that, or about to be?
-    pub fn wants(&self, leg: usize, then: Then) -> bool {
+    pub(crate) fn wants(&self, leg: usize, then: Then) -> bool {
         self.wanted[leg] == Some(then)
             || self.running[leg].as_ref().is_some_and(|r| r.then == Some(then))
     }
 
     /// Something that is not on the journal was written to a leg.
-    pub fn is_volatile(&mut self, leg: usize) {
+    pub(crate) fn is_volatile(&mut self, leg: usize) {
         self.volatile[leg] = true;
     }
 
     /// A leg died: what the mirror wanted of itself is void, since roles changed by force, and what waited
     /// for the lead waits again, behind all that was accepted. Flushes under way end by themselves.
-    pub fn leg_died(&mut self, accepted: u64) {
+    pub(crate) fn leg_died(&mut self, accepted: u64) {
         self.wanted = [None; 2];
         self.batch_wanted = [false; 2];
         for running in self.running.iter_mut().flatten() {
@@ -116,7 +116,7 @@ impl Flushes {
     }
 
     /// Both legs are dead.
-    pub fn end_all(&mut self, roles: &Roles, commands: &mut Commands) {
+    pub(crate) fn end_all(&mut self, roles: &Roles, commands: &mut Commands) {
         for (io, _) in std::mem::take(&mut self.waiting) {
             commands.end(io, Err(commands.dead(roles.lead())), Vec::new());
         }
@@ -124,7 +124,7 @@ impl Flushes {
 
     /// May FLUSHes begin? Only one after the other, and only while the lead is the leg whose flush holds
     /// the promise.
-    pub fn may_gather(&self, roles: &Roles) -> bool {
+    pub(crate) fn may_gather(&self, roles: &Roles) -> bool {
         let busy = self.batch.is_some() || self.running[roles.lead()].is_some();
         // between the flush of the next writer and its record a flush of the old one would settle what
         // the new one may lose
@@ -133,7 +133,7 @@ impl Flushes {
 
     /// Takes FLUSHes in that may be answered when the drives were flushed that hold the promise.
     /// Returns whether there are any.
-    pub fn gather(&mut self, has_all_upto: impl Fn(u64) -> bool) -> bool {
+    pub(crate) fn gather(&mut self, has_all_upto: impl Fn(u64) -> bool) -> bool {
         let mut ios = Vec::new();
         while let Some(&(io, upto)) = self.waiting.front()
             && has_all_upto(upto)
@@ -148,7 +148,7 @@ impl Flushes {
 
     /// The lead is flushed for the FLUSHes that were taken in. So is the other leg if a journal has
     /// users' writes, since what it has not must be durable on both legs, and so is the journal.
-    pub fn begin_batch(&mut self, roles: &Roles, has_journal: bool, flushes_journal: bool) {
+    pub(crate) fn begin_batch(&mut self, roles: &Roles, has_journal: bool, flushes_journal: bool) {
         let (lead, other) = (roles.lead(), roles.other());
         self.batch_wanted[lead] = true;
         self.batch_wanted[other] = has_journal && roles.is_alive(other) && self.volatile[other];
@@ -158,7 +158,7 @@ impl Flushes {
     }
 
     /// Flushes the legs for which that is wanted.
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         ticks: u64,
         roles: &Roles,
@@ -186,7 +186,12 @@ impl Flushes {
     }
 
     /// A drive was flushed for the batch, or has died and is not waited for.
-    pub fn part_done(&mut self, roles: &Roles, survivor: &mut Survivor, commands: &mut Commands) {
+    pub(crate) fn part_done(
+        &mut self,
+        roles: &Roles,
+        survivor: &mut Survivor,
+        commands: &mut Commands,
+    ) {
         let Some(batch) = &mut self.batch else { return };
         batch.left -= 1;
         if batch.left == 0 {
@@ -198,7 +203,7 @@ impl Flushes {
     }
 
     /// A flush of a leg has ended.
-    pub fn take_running(&mut self, leg: usize) -> Running {
+    pub(crate) fn take_running(&mut self, leg: usize) -> Running {
         self.running[leg].take().expect("a flush was under way")
     }
 }

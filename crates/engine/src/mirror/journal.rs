@@ -66,11 +66,11 @@ struct Flushing {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
     /// Legs that lack nothing but what the ring has, a bit for each.
-    pub members: u8,
+    pub(crate) members: u8,
     /// A FLUSH waits.
-    pub is_waited_for: bool,
+    pub(crate) is_waited_for: bool,
     /// The cache is filling.
-    pub cache_fills: bool,
+    pub(crate) cache_fills: bool,
 }
 
 /// A pair's journal.
@@ -100,7 +100,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub fn new(pair: &PairConfig, device: DeviceId) -> Journal {
+    pub(crate) fn new(pair: &PairConfig, device: DeviceId) -> Journal {
         let config = pair.journal.as_ref();
         let absent = config.is_none_or(|config| config.absent);
         Journal {
@@ -125,48 +125,48 @@ impl Journal {
         }
     }
 
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.state != State::Off
     }
 
-    pub fn ring_bytes(&self) -> u64 {
+    pub(crate) fn ring_bytes(&self) -> u64 {
         self.ring.bytes()
     }
 
-    pub fn generation(&self) -> u32 {
+    pub(crate) fn generation(&self) -> u32 {
         self.generation
     }
 
-    pub fn failures(&self) -> u64 {
+    pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
 
     /// Has the ring room for one more write?
-    pub fn has_room(&self, length: u64) -> bool {
+    pub(crate) fn has_room(&self, length: u64) -> bool {
         !self.is_on() || self.ring.has_room(length, self.waiting.bytes())
     }
 
     /// A leg has a write of this unit.
-    pub fn reached(&mut self, unit: u64, leg: usize) {
+    pub(crate) fn reached(&mut self, unit: u64, leg: usize) {
         self.ring.reached(unit, leg);
     }
 
     /// What a flush of a leg that begins now will cover.
-    pub fn ticks(&self) -> u64 {
+    pub(crate) fn ticks(&self) -> u64 {
         self.ring.ticks()
     }
 
-    pub fn leg_flushed(&mut self, leg: usize, ticks: u64) {
+    pub(crate) fn leg_flushed(&mut self, leg: usize, ticks: u64) {
         self.ring.leg_flushed(leg, ticks);
     }
 
     /// Is a write on the journal, durably?
-    pub fn has_durably(&self, unit: u64) -> bool {
+    pub(crate) fn has_durably(&self, unit: u64) -> bool {
         !self.is_on() || (unit > 0 && unit <= self.ring.durable())
     }
 
     /// Nobody waits for the flush under way, or the one that is wanted, any more.
-    pub fn forget_batch(&mut self) {
+    pub(crate) fn forget_batch(&mut self) {
         self.flush_wanted = false;
         if let Some(flushing) = &mut self.flushing {
             flushing.batch = false;
@@ -185,17 +185,17 @@ impl Journal {
     }
 
     /// Nothing waits and nothing is under way.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let waits = !self.waiting.is_empty() || !self.fua.is_empty() || self.head_wanted;
         !self.is_busy() && (self.state == State::Off || !waits)
     }
 
     /// When it wants to be asked again.
-    pub fn due(&self) -> Instant {
+    pub(crate) fn due(&self) -> Instant {
         self.windows.as_ref().map_or(Instant::NEVER, Windows::ask_at)
     }
 
-    pub fn view(&self, replayed_bytes: u64) -> JournalView {
+    pub(crate) fn view(&self, replayed_bytes: u64) -> JournalView {
         JournalView {
             device: self.device,
             alive: self.is_on(),
@@ -211,7 +211,7 @@ impl Journal {
 /// Begin and end.
 impl Journal {
     /// It begins anew, with an empty ring, when its head is durable.
-    pub fn begins(&mut self, pair: u128, members: u8, commands: &mut Commands) {
+    pub(crate) fn begins(&mut self, pair: u128, members: u8, commands: &mut Commands) {
         self.begin(self.generation + 1);
         self.write_head(1, (pair, members), commands);
     }
@@ -223,7 +223,7 @@ impl Journal {
     }
 
     /// It begins, and counts at once.
-    pub fn begin_now(&mut self) {
+    pub(crate) fn begin_now(&mut self) {
         if self.is_on() {
             self.begin(1);
             self.state = State::Open;
@@ -231,12 +231,12 @@ impl Journal {
     }
 
     /// It was formatted just now.
-    pub fn is_formatted(&mut self) {
+    pub(crate) fn is_formatted(&mut self) {
         self.head_sequence = 1;
         self.begin_now();
     }
 
-    pub fn first_head(&self, pair: u128, slot: u8) -> JournalHead {
+    pub(crate) fn first_head(&self, pair: u128, slot: u8) -> JournalHead {
         JournalHead {
             sequence: u64::from(slot),
             pair,
@@ -250,7 +250,7 @@ impl Journal {
     }
 
     /// What was found of it, and the newest generation that a leg knows of.
-    pub fn resumes(&mut self, head: Option<&(JournalHead, u8)>, generation: u32) {
+    pub(crate) fn resumes(&mut self, head: Option<&(JournalHead, u8)>, generation: u32) {
         self.generation = generation.max(head.map_or(0, |(head, _)| head.generation));
         if let Some((head, slot)) = head {
             self.own = head.own;
@@ -260,19 +260,19 @@ impl Journal {
     }
 
     /// Its drive cannot be read.
-    pub fn is_missing(&mut self) {
+    pub(crate) fn is_missing(&mut self) {
         self.state = State::Off;
     }
 
     /// The legs know the generation that counts.
-    pub fn opens(&mut self, generation: u32) {
+    pub(crate) fn opens(&mut self, generation: u32) {
         if self.state == State::Starting && generation == self.generation {
             self.state = State::Open;
         }
     }
 
     /// It is dead. Returns whether a flush for a FLUSH of the pair was wanted and will not be.
-    pub fn dies(&mut self) -> bool {
+    pub(crate) fn dies(&mut self) -> bool {
         self.state = State::Off;
         self.failures += 1;
         self.waiting.clear();
@@ -289,7 +289,7 @@ impl Journal {
 /// Units.
 impl Journal {
     /// A write was accepted.
-    pub fn note(&mut self, id: EntryId, cache: &mut Cache) {
+    pub(crate) fn note(&mut self, id: EntryId, cache: &mut Cache) {
         let entry = cache.entry_mut(id);
         if entry.is_trim || !self.is_on() {
             return;
@@ -299,7 +299,7 @@ impl Journal {
     }
 
     /// Writes what may be written now. Returns the legs whose flush would make room in the ring.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         pair: u128,
         demand: Demand,
@@ -387,7 +387,7 @@ impl Journal {
     }
 
     /// The checksums of the unit's data are known.
-    pub fn unit_summed(&mut self, checksums: &[u32], commands: &mut Commands) {
+    pub(crate) fn unit_summed(&mut self, checksums: &[u32], commands: &mut Commands) {
         self.writing.as_mut().expect("its checksums were asked for").is_summed(checksums);
         if self.is_on() {
             self.write_unit(commands);
@@ -422,7 +422,7 @@ impl Journal {
 
     /// A part of the unit was written, or the journal died by it. Returns writes that may be answered
     /// now.
-    pub fn unit_written(
+    pub(crate) fn unit_written(
         &mut self,
         issued: Instant,
         cache: &mut Cache,
@@ -458,21 +458,21 @@ impl Journal {
 /// Flushes and the head.
 impl Journal {
     /// Has the journal acknowledged all that was accepted up to here?
-    pub fn has(&self, upto: u64, cache: &Cache) -> bool {
+    pub(crate) fn has(&self, upto: u64, cache: &Cache) -> bool {
         let is_written = self.writing.as_ref().is_some_and(|unit| unit.begins_upto(upto));
         !self.is_on() || (!is_written && !self.waiting.has_upto(upto, cache))
     }
 
     /// A FLUSH of the pair begins. Must the journal be flushed for what it has acknowledged? If not, or
     /// if the FLUSH does without, nothing is wanted of it.
-    pub fn flush_for_batch(&mut self, counts: bool) -> bool {
+    pub(crate) fn flush_for_batch(&mut self, counts: bool) -> bool {
         let is_volatile = self.ring.durable() < self.ring.acknowledged();
         self.flush_wanted = counts && self.state == State::Open && is_volatile;
         self.flush_wanted
     }
 
     /// Flushes the journal for FUA writes, or for a FLUSH.
-    pub fn run_flush(&mut self, commands: &mut Commands) {
+    pub(crate) fn run_flush(&mut self, commands: &mut Commands) {
         let busy = match self.windows {
             Some(_) => self.is_busy(),
             None => self.flushing.is_some(),
@@ -491,7 +491,12 @@ impl Journal {
 
     /// A flush has ended, or the journal died by it. Returns FUA writes that it has durably now, and
     /// whether a FLUSH of the pair waited.
-    pub fn flushed(&mut self, is_ok: bool, cache: &Cache, now: Instant) -> (Vec<EntryId>, bool) {
+    pub(crate) fn flushed(
+        &mut self,
+        is_ok: bool,
+        cache: &Cache,
+        now: Instant,
+    ) -> (Vec<EntryId>, bool) {
         let Flushing { upto, batch } = self.flushing.take().expect("it was sent");
         if let Some(windows) = &mut self.windows {
             windows.flush_ends(now, is_ok);
@@ -511,7 +516,7 @@ impl Journal {
     }
 
     /// The head is to be written anew, whatever it says.
-    pub fn wants_head(&mut self) {
+    pub(crate) fn wants_head(&mut self) {
         self.head_wanted |= self.is_on();
     }
 
@@ -541,7 +546,7 @@ impl Journal {
     }
 
     /// The head was written, or the journal died by it. Returns whether it begins a generation.
-    pub fn head_written(&mut self, now: Instant) -> bool {
+    pub(crate) fn head_written(&mut self, now: Instant) -> bool {
         let tail = self.heading.take().expect("it was sent");
         if let Some(windows) = &mut self.windows {
             windows.head_ends(now);

@@ -34,17 +34,17 @@ impl MetaWrite {
 /// A part of a write of metadata has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Landed {
-    pub start: u64,
-    pub end: u64,
-    pub fua: bool,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) fua: bool,
 }
 
 /// The end of a write of metadata, and what it promises.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Written {
-    pub io: IoId,
-    pub status: Result<(), IoError>,
-    pub promise: Option<(u64, u64)>,
+    pub(crate) io: IoId,
+    pub(crate) status: Result<(), IoError>,
+    pub(crate) promise: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,21 +57,21 @@ pub(super) struct Metas {
 }
 
 impl Metas {
-    pub fn repaired(&self) -> u64 {
+    pub(crate) fn repaired(&self) -> u64 {
         self.repaired
     }
 
     /// What is being written, or will be.
-    pub fn extents(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn extents(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.writes.iter().map(|(_, write)| (write.offset, write.end()))
     }
 
     /// … and is any of it there?
-    pub fn touches(&self, start: u64, end: u64) -> bool {
+    pub(crate) fn touches(&self, start: u64, end: u64) -> bool {
         self.extents().any(|(from, to)| start < to && from < end)
     }
 
-    pub fn begin_read(
+    pub(crate) fn begin_read(
         &mut self,
         read: MetaRead,
         roles: &Roles,
@@ -92,7 +92,7 @@ impl Metas {
     }
 
     /// A leg could not read it; a dead one is written off by now.
-    pub fn read_again(
+    pub(crate) fn read_again(
         &mut self,
         leg: usize,
         mut read: MetaRead,
@@ -111,13 +111,13 @@ impl Metas {
         send_read(other, read, roles, commands);
     }
 
-    pub fn begin_write(&mut self, io: IoId, offset: u64, bytes: Vec<u8>, fua: bool) {
+    pub(crate) fn begin_write(&mut self, io: IoId, offset: u64, bytes: Vec<u8>, fua: bool) {
         let key = self.writes.insert(MetaWrite { io, offset, bytes, fua, left: 0, done: 0 });
         self.waiting.push_back(key);
     }
 
     /// Sends metadata to all legs that live, once their regions are marked.
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         roles: &Roles,
         records: &mut Records,
@@ -154,7 +154,7 @@ impl Metas {
     }
 
     /// A leg has a write, or failed it. Returns which one.
-    pub fn landed(&mut self, key: usize, is_ok: bool) -> Landed {
+    pub(crate) fn landed(&mut self, key: usize, is_ok: bool) -> Landed {
         let write = &mut self.writes[key];
         write.left -= 1;
         write.done += u32::from(is_ok);
@@ -162,7 +162,11 @@ impl Metas {
     }
 
     /// Is it with no leg any more? Then what came of it; `status`: how the last part ended.
-    pub fn take_written(&mut self, key: usize, status: Result<(), IoError>) -> Option<Written> {
+    pub(crate) fn take_written(
+        &mut self,
+        key: usize,
+        status: Result<(), IoError>,
+    ) -> Option<Written> {
         if self.writes[key].left > 0 {
             return None;
         }

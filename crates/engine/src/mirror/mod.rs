@@ -44,7 +44,7 @@
 mod attach;
 mod cache;
 mod commands;
-pub mod config;
+pub(crate) mod config;
 mod ended;
 mod error;
 mod flight;
@@ -121,21 +121,21 @@ pub(crate) struct Mirror {
 /// What a mirror is told at birth.
 #[derive(Clone, Debug)]
 pub(crate) struct MirrorSetup {
-    pub config: PairConfig,
-    pub index: usize,
-    pub legs: [DeviceId; 2],
+    pub(crate) config: PairConfig,
+    pub(crate) index: usize,
+    pub(crate) legs: [DeviceId; 2],
     /// Bytes of the pair, without the legs' records.
-    pub capacity_bytes: u64,
+    pub(crate) capacity_bytes: u64,
     /// The drive of its journal, if it has one.
-    pub journal: DeviceId,
+    pub(crate) journal: DeviceId,
     /// Keeps the promise of a power cut; not under fixed placement.
-    pub durable: bool,
-    pub contents: bool,
-    pub format: bool,
+    pub(crate) durable: bool,
+    pub(crate) contents: bool,
+    pub(crate) format: bool,
 }
 
 impl Mirror {
-    pub fn new(setup: MirrorSetup) -> Mirror {
+    pub(crate) fn new(setup: MirrorSetup) -> Mirror {
         let MirrorSetup { config, index, legs, capacity_bytes, journal, durable, contents, format } =
             setup;
         let drives = PairDrives { index, legs, journal, has_records: durable, contents };
@@ -161,14 +161,14 @@ impl Mirror {
     }
 
     /// Looks at the legs, or makes them a pair.
-    pub fn start(&mut self, now: Instant, out: &mut Vec<Command>) {
+    pub(crate) fn start(&mut self, now: Instant, out: &mut Vec<Command>) {
         self.commands.begins(now);
         self.start.begin(&self.records, &mut self.journal, &mut self.roles, &mut self.commands);
         self.commands.take_out(out);
     }
 
     /// A command to the pair.
-    pub fn submit(&mut self, now: Instant, io: Io, out: &mut Vec<Command>) {
+    pub(crate) fn submit(&mut self, now: Instant, io: Io, out: &mut Vec<Command>) {
         self.commands.begins(now);
         let id = io.id;
         match io.op {
@@ -198,7 +198,7 @@ impl Mirror {
     }
 
     /// A command to a leg is done.
-    pub fn completed(
+    pub(crate) fn completed(
         &mut self,
         now: Instant,
         io: IoId,
@@ -249,7 +249,7 @@ impl Mirror {
     }
 
     /// Does everything that is possible now.
-    pub fn advance(&mut self, now: Instant, out: &mut Vec<Command>) {
+    pub(crate) fn advance(&mut self, now: Instant, out: &mut Vec<Command>) {
         self.commands.begins(now);
         self.run_start();
         self.run_replay();
@@ -269,17 +269,17 @@ impl Mirror {
     }
 
     /// Answers since the last call.
-    pub fn take_ended(&mut self) -> Vec<Ended> {
+    pub(crate) fn take_ended(&mut self) -> Vec<Ended> {
         self.commands.take_ended()
     }
 
     /// What was found at the start, once.
-    pub fn take_started(&mut self) -> Option<Result<(), PairError>> {
+    pub(crate) fn take_started(&mut self) -> Option<Result<(), PairError>> {
         self.roles.take_started()
     }
 
     /// When something is due without anybody asking.
-    pub fn due(&self) -> Instant {
+    pub(crate) fn due(&self) -> Instant {
         let now = self.commands.now();
         let roles = self.roles.due(now, self.writes.reader_lacks(&self.roles));
         let held = self.writes.due(&self.roles, &self.cache, &self.journal, &self.records);
@@ -287,28 +287,28 @@ impl Mirror {
     }
 
     /// The engine serves; it has data here, each block with a checksum.
-    pub fn engine_runs(&mut self, data: (u64, u64)) {
+    pub(crate) fn engine_runs(&mut self, data: (u64, u64)) {
         self.resync.engine_runs(data);
     }
 
     /// The engine has stopped and sends nothing more.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stop.is_wanted();
     }
 
     /// Is it over?
-    pub fn has_stopped(&self) -> bool {
+    pub(crate) fn has_stopped(&self) -> bool {
         self.roles.phase() == Phase::Stopped
     }
 
     /// Breaks a rule from now on; `None` mends it.
     #[cfg(feature = "mutants")]
-    pub fn set_mutant(&mut self, mutant: Option<crate::mutant::Mutant>) {
+    pub(crate) fn set_mutant(&mut self, mutant: Option<crate::mutant::Mutant>) {
         self.commands.set_mutant(mutant);
     }
 
     /// What is under way, in words.
-    pub fn debug_state(&self) -> String {
+    pub(crate) fn debug_state(&self) -> String {
         let sent: Vec<String> = self
             .commands
             .sent()
@@ -335,12 +335,12 @@ impl Mirror {
     }
 
     /// Bytes that were acknowledged and that no leg has: what the loss of RAM takes.
-    pub fn risked_bytes(&self) -> u64 {
+    pub(crate) fn risked_bytes(&self) -> u64 {
         self.cache.risked_bytes(self.roles.alive())
     }
 
     /// What there is to see of it.
-    pub fn view(&self) -> PairView {
+    pub(crate) fn view(&self) -> PairView {
         let roles = &self.roles;
         let journal = self.config.journal.as_ref();
         PairView {

@@ -61,7 +61,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub fn new(write_bytes_per_s: u64, share_ppm: u64) -> Pace {
+    pub(crate) fn new(write_bytes_per_s: u64, share_ppm: u64) -> Pace {
         assert!((1..=1_000_000).contains(&share_ppm), "a share of its time");
         let write_bytes_per_s = write_bytes_per_s.max(BYTES_PER_S_MIN);
         Pace {
@@ -78,7 +78,7 @@ impl Pace {
 
     /// The pace of a pair: where writes are answered when a leg has them, what it stood still for is
     /// made up for.
-    pub fn of(config: &PairConfig, idle: Duration) -> Pace {
+    pub(crate) fn of(config: &PairConfig, idle: Duration) -> Pace {
         let credit = match config.answer {
             Answer::Cached | Answer::Journaled => Duration::from_ns(0),
             Answer::Written => Duration::from_ns(config.period.ns / CREDIT_PART),
@@ -87,21 +87,21 @@ impl Pace {
     }
 
     /// The time without writes has another length now.
-    pub fn writes_for(&mut self, share_ppm: u64) {
+    pub(crate) fn writes_for(&mut self, share_ppm: u64) {
         self.share_ppm = share_ppm;
     }
 
     /// What a leg writes in a second, as far as known.
-    pub fn write_bytes_per_s(&self) -> u64 {
+    pub(crate) fn write_bytes_per_s(&self) -> u64 {
         self.write_bytes_per_s
     }
 
     /// When the next write may be accepted; not later than now: at once.
-    pub fn next_at(&self) -> Instant {
+    pub(crate) fn next_at(&self) -> Instant {
         if self.worked_off_at.ns <= BURST.ns { Instant::ZERO } else { self.worked_off_at - BURST }
     }
 
-    pub fn accept(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn accept(&mut self, now: Instant, bytes: u64) {
         let rate = u128::from(self.write_bytes_per_s) * u128::from(self.share_ppm);
         let takes_ns = u128::from(bytes) * 2_000_000_000_000_000 / rate;
         let takes = Duration::from_ns(u64::try_from(takes_ns).expect("a write is bounded"));
@@ -110,19 +110,19 @@ impl Pace {
     }
 
     /// The writing leg has all the commands that it takes, from now on.
-    pub fn begins(&mut self, now: Instant) {
+    pub(crate) fn begins(&mut self, now: Instant) {
         self.busy_since.get_or_insert(now);
     }
 
     /// … has not any more.
-    pub fn ends(&mut self, now: Instant) {
+    pub(crate) fn ends(&mut self, now: Instant) {
         if let Some(since) = self.busy_since.take() {
             self.busy += now.since(since);
         }
     }
 
     /// The writing leg's period, of this length, is over: what was seen of it counts.
-    pub fn turns(&mut self, now: Instant, period: Duration) {
+    pub(crate) fn turns(&mut self, now: Instant, period: Duration) {
         self.ends(now);
         let written = std::mem::take(&mut self.written_bytes);
         let busy = std::mem::take(&mut self.busy);
@@ -145,7 +145,7 @@ impl Pace {
 
     /// The writing leg has so much more. What it writes as it comes, while it is not behind, says
     /// nothing of what it could write.
-    pub fn written(&mut self, bytes: u64) {
+    pub(crate) fn written(&mut self, bytes: u64) {
         if self.busy_since.is_some() {
             self.written_bytes += bytes;
         }

@@ -66,44 +66,44 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub fn are_empty(&self) -> bool {
+    pub(crate) fn are_empty(&self) -> bool {
         self.legs
             .iter()
             .all(|queue| queue.backlog.is_empty() && queue.fresh.is_empty() && queue.in_flight == 0)
     }
 
-    pub fn in_flight(&self, leg: usize) -> u32 {
+    pub(crate) fn in_flight(&self, leg: usize) -> u32 {
         self.legs[leg].in_flight
     }
 
-    pub fn has_backlog(&self, leg: usize) -> bool {
+    pub(crate) fn has_backlog(&self, leg: usize) -> bool {
         !self.legs[leg].backlog.is_empty()
     }
 
     /// Has the leg everything that the other one has?
-    pub fn is_level(&self, leg: usize) -> bool {
+    pub(crate) fn is_level(&self, leg: usize) -> bool {
         let queue = &self.legs[leg];
         queue.backlog.is_empty() && queue.catching_up == 0
     }
 
-    pub fn has_new(&self, leg: usize) -> bool {
+    pub(crate) fn has_new(&self, leg: usize) -> bool {
         !self.legs[leg].fresh.is_empty()
     }
 
     /// What is new to the leg and was accepted up to here.
-    pub fn new_upto(&self, leg: usize, upto: u64) -> impl Iterator<Item = Named> + '_ {
+    pub(crate) fn new_upto(&self, leg: usize, upto: u64) -> impl Iterator<Item = Named> + '_ {
         let fresh = self.legs[leg].fresh.iter().copied();
         fresh.take_while(move |&(_, sequence)| sequence <= upto)
     }
 
-    pub fn push(&mut self, leg: usize, new: bool, entry: Named) {
+    pub(crate) fn push(&mut self, leg: usize, new: bool, entry: Named) {
         let queue = &mut self.legs[leg];
         if new { &mut queue.fresh } else { &mut queue.backlog }.push_back(entry);
     }
 
     /// The next entry for a leg and whether it is new: of those that may be sent, what is new if that
     /// goes first. `None`: by what was sent so far.
-    pub fn pick(
+    pub(crate) fn pick(
         &mut self,
         leg: usize,
         new_first: Option<bool>,
@@ -125,13 +125,13 @@ impl Queues {
     }
 
     /// An entry is not with the leg any more.
-    pub fn ended(&mut self, leg: usize, new: bool) {
+    pub(crate) fn ended(&mut self, leg: usize, new: bool) {
         self.legs[leg].in_flight -= 1;
         self.legs[leg].catching_up -= u32::from(!new);
     }
 
     /// A leg is dead: all that the other one lacks is new to it, in the order of acceptance.
-    pub fn leg_died(&mut self, leg: usize) {
+    pub(crate) fn leg_died(&mut self, leg: usize) {
         self.legs[leg].backlog.clear();
         self.legs[leg].fresh.clear();
         self.requeue(1 - leg);
@@ -146,14 +146,14 @@ impl Queues {
     }
 
     /// From now on the legs take turns, and this one is read: what it lacks the other one will have.
-    pub fn begin_turns(&mut self, reader: usize) {
+    pub(crate) fn begin_turns(&mut self, reader: usize) {
         self.requeue(reader);
         let queue = &mut self.legs[reader];
         queue.backlog = std::mem::take(&mut queue.fresh);
     }
 
     /// This leg writes from now on: what the old writer did not get to is new to both.
-    pub fn turn(&mut self, writer: usize) {
+    pub(crate) fn turn(&mut self, writer: usize) {
         let unwritten = std::mem::take(&mut self.legs[1 - writer].fresh);
         let first = unwritten.front().map(|&(_, sequence)| sequence);
         let queue = &mut self.legs[writer];
@@ -166,7 +166,7 @@ impl Queues {
     }
 
     /// What the leg lacks that the other one has.
-    pub fn backlog(&self, leg: usize) -> impl Iterator<Item = Named> + '_ {
+    pub(crate) fn backlog(&self, leg: usize) -> impl Iterator<Item = Named> + '_ {
         self.legs[leg].backlog.iter().copied()
     }
 }

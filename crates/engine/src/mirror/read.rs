@@ -15,13 +15,13 @@ use tandem_block::{Instant, IoError};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reads {
     /// Sent to each leg.
-    pub sent: [u64; 2],
+    pub(crate) sent: [u64; 2],
     /// Answered by the cache alone.
-    pub cached: u64,
+    pub(crate) cached: u64,
     /// … by a leg and the cache together
-    pub mixed: u64,
+    pub(crate) mixed: u64,
     /// One leg could not answer and the other one did.
-    pub repaired: u64,
+    pub(crate) repaired: u64,
 }
 
 /// Why nobody can be asked: the leg that has the bytes is dead.
@@ -47,7 +47,7 @@ fn has_with_cache(
 }
 
 impl Reads {
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         read: Read,
         roles: &Roles,
@@ -98,7 +98,7 @@ impl Reads {
     }
 
     /// A leg could not read it; a dead or silent one is written off by now.
-    pub fn again(
+    pub(crate) fn again(
         &mut self,
         leg: usize,
         mut read: Read,

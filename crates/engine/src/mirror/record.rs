@@ -38,21 +38,21 @@ pub(super) enum Why {
 /// Where the legs may differ, as others know it: what a record is made of.
 #[derive(Clone, Debug)]
 pub(super) struct Unequal<'a> {
-    pub cache: &'a Cache,
+    pub(crate) cache: &'a Cache,
     /// Metadata that is being written, or will be.
-    pub metas: Vec<(u64, u64)>,
+    pub(crate) metas: Vec<(u64, u64)>,
     /// What each leg lacks.
-    pub stale: &'a [Stale; 2],
+    pub(crate) stale: &'a [Stale; 2],
     /// … and a leg that serves alone
-    pub missing: Stale,
+    pub(crate) missing: Stale,
 }
 
 /// A record is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnRecord {
-    pub why: Why,
+    pub(crate) why: Why,
     /// The journal that counts.
-    pub journal: u32,
+    pub(crate) journal: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub fn new(capacity_bytes: u64, uuids: [u128; 2], durable: bool) -> Records {
+    pub(crate) fn new(capacity_bytes: u64, uuids: [u128; 2], durable: bool) -> Records {
         Records {
             capacity_bytes,
             durable,
@@ -112,21 +112,21 @@ impl Records {
         }
     }
 
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    pub fn is_writing(&self) -> bool {
+    pub(crate) fn is_writing(&self) -> bool {
         self.writing.is_some()
     }
 
     /// The generation of the journal that counts; 0: none does.
-    pub fn journal(&self) -> u32 {
+    pub(crate) fn journal(&self) -> u32 {
         self.journal
     }
 
     /// The next record says that this one counts.
-    pub fn set_journal(&mut self, generation: u32) {
+    pub(crate) fn set_journal(&mut self, generation: u32) {
         self.journal = generation;
     }
 
@@ -141,18 +141,18 @@ impl Records {
     }
 
     /// Something was written there.
-    pub fn touched(&mut self, offset: u64, end: u64) {
+    pub(crate) fn touched(&mut self, offset: u64, end: u64) {
         let regions = self.regions(offset, end);
         self.recent.extend(regions);
     }
 
     /// The flushes begin that the next record relies on.
-    pub fn relies_on_flushes(&mut self) {
+    pub(crate) fn relies_on_flushes(&mut self) {
         self.recent.clear();
     }
 
     /// May something new be written to `offset..end`? Only where it is marked; what is not will be.
-    pub fn mark(&mut self, roles: &Roles, offset: u64, end: u64) -> bool {
+    pub(crate) fn mark(&mut self, roles: &Roles, offset: u64, end: u64) -> bool {
         if !self.durable || roles.is_alone() {
             return true;
         }
@@ -167,17 +167,17 @@ impl Records {
     }
 
     /// What the durable record says that the lead is behind in.
-    pub fn behind(&self) -> &Stale {
+    pub(crate) fn behind(&self) -> &Stale {
         &self.behind
     }
 
     /// Something was accepted that one leg will lack.
-    pub fn accepted(&mut self, offset: u64, end: u64) {
+    pub(crate) fn accepted(&mut self, offset: u64, end: u64) {
         self.lacking.add(offset, end);
     }
 
     /// Roles have changed, or changes begin: one leg lacks these entries.
-    pub fn begins_period<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) {
+    pub(crate) fn begins_period<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) {
         self.lacking = Stale::default();
         for entry in entries.filter(|entry| !entry.is_trim) {
             self.lacking.add(entry.offset, entry.end());
@@ -185,14 +185,14 @@ impl Records {
     }
 
     /// Would the extents of one more write not fit the next record?
-    pub fn is_full(&self, roles: &Roles) -> bool {
+    pub(crate) fn is_full(&self, roles: &Roles) -> bool {
         let full = self.lacking.len() + EXTENTS_SPARE > EXTENTS_MAX;
         self.durable && roles.takes_turns() && full
     }
 
     /// Where may the leg that leads have made durable what the other one has not? By region, since it is
     /// known only for so long as the cache takes to be written.
-    pub fn lead_alone(&self, other: usize, cache: &Cache) -> Stale {
+    pub(crate) fn lead_alone(&self, other: usize, cache: &Cache) -> Stale {
         let mut regions = self.marks.clone();
         for entry in cache.writes().filter(|entry| entry.progress[other] != Progress::Done) {
             regions.extend(self.regions(entry.offset, entry.end()));
@@ -211,24 +211,24 @@ impl Records {
 /// Start.
 impl Records {
     /// The pair was formatted just now.
-    pub fn is_formatted(&mut self, journal: u32) {
+    pub(crate) fn is_formatted(&mut self, journal: u32) {
         (self.sequence, self.journal) = (1, journal);
     }
 
     /// This record was found on a leg; it counts unless the leg is new.
-    pub fn found(&mut self, leg: usize, slot: u8, pair: Option<u128>) {
+    pub(crate) fn found(&mut self, leg: usize, slot: u8, pair: Option<u128>) {
         self.slots[leg] = 1 - slot;
         if let Some(pair) = pair {
             self.uuids[0] = pair;
         }
     }
 
-    pub fn pair(&self) -> u128 {
+    pub(crate) fn pair(&self) -> u128 {
         self.uuids[0]
     }
 
     /// The first records of a leg.
-    pub fn first(&self, leg: usize, slot: u8, journal: bool) -> PairRecord {
+    pub(crate) fn first(&self, leg: usize, slot: u8, journal: bool) -> PairRecord {
         PairRecord {
             sequence: u64::from(slot),
             pair: self.uuids[0],
@@ -244,13 +244,13 @@ impl Records {
         }
     }
 
-    pub fn resumes(&mut self, sequence: u64, journal: u32) {
+    pub(crate) fn resumes(&mut self, sequence: u64, journal: u32) {
         (self.sequence, self.journal) = (sequence, journal);
     }
 
     /// The legs may differ in these regions, and there the lead lacks these extents. Returns what the
     /// lead lacks and what the other one does.
-    pub fn resumes_unequal(
+    pub(crate) fn resumes_unequal(
         &mut self,
         marks: &[u32],
         behind: &[(u64, u64)],
@@ -280,7 +280,7 @@ impl Records {
 /// Writing.
 impl Records {
     /// The record that is wanted most by itself, if none is being written.
-    pub fn wants(&self, roles: &Roles) -> Option<Why> {
+    pub(crate) fn wants(&self, roles: &Roles) -> Option<Why> {
         if self.is_writing() || !self.durable {
             return None;
         }
@@ -294,7 +294,7 @@ impl Records {
     }
 
     /// Writes a record. Returns what is durable at once, since nobody is there to be told.
-    pub fn write(
+    pub(crate) fn write(
         &mut self,
         why: Why,
         unequal: &Unequal,
@@ -405,12 +405,12 @@ impl Records {
     }
 
     /// The leg that was being told is dead: what is true now is another record.
-    pub fn gives_up(&mut self) {
+    pub(crate) fn gives_up(&mut self) {
         self.writing = None;
     }
 
     /// A leg has been told.
-    pub fn written(
+    pub(crate) fn written(
         &mut self,
         leg: usize,
         roles: &mut Roles,

@@ -72,7 +72,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub fn new(capacity_bytes: u64, depth: u32, device: DeviceId) -> Replay {
+    pub(crate) fn new(capacity_bytes: u64, depth: u32, device: DeviceId) -> Replay {
         Replay {
             capacity_bytes,
             depth,
@@ -90,24 +90,24 @@ impl Replay {
         }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// What the ring holds is for these legs; `is_needed`: they have no other way to it.
-    pub fn resumes(&mut self, head: &JournalHead, legs: Vec<usize>, is_needed: bool) {
+    pub(crate) fn resumes(&mut self, head: &JournalHead, legs: Vec<usize>, is_needed: bool) {
         (self.at, self.unit) = (head.tail_at, head.tail_unit);
         self.head = Some(head.clone());
         (self.legs, self.is_needed) = (legs, is_needed);
     }
 
     /// The legs are as right as they can make each other: now the journal, and then users.
-    pub fn is_due(&mut self) {
+    pub(crate) fn is_due(&mut self) {
         self.is_due = true;
     }
 
     /// Goes on if the legs are ready.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         has_journal: bool,
         commands: &mut Commands,
@@ -159,12 +159,12 @@ impl Replay {
     }
 
     /// The legs that were brought what the ring had.
-    pub fn legs(&self) -> &[usize] {
+    pub(crate) fn legs(&self) -> &[usize] {
         &self.legs
     }
 
     /// It is done without. Is a leg left that has no other way to what it lacks?
-    pub fn gives_up(&mut self) -> bool {
+    pub(crate) fn gives_up(&mut self) -> bool {
         if !self.is_needed {
             self.head = None;
         }
@@ -172,13 +172,13 @@ impl Replay {
     }
 
     /// A leg has durably what it was brought.
-    pub fn is_durable(&mut self) {
+    pub(crate) fn is_durable(&mut self) {
         self.flushes_left -= 1;
         self.is_due = self.flushes_left == 0;
     }
 
     /// A part of the ring was read.
-    pub fn ring_read(
+    pub(crate) fn ring_read(
         &mut self,
         (at, step): (u64, RingStep),
         status: Result<(), IoError>,
@@ -234,7 +234,7 @@ impl Replay {
     }
 
     /// The data of a unit was read.
-    pub fn ring_data(
+    pub(crate) fn ring_data(
         &mut self,
         end: u64,
         status: Result<(), IoError>,
@@ -263,7 +263,7 @@ impl Replay {
     }
 
     /// Writes what may be written at once: writes that overlap follow one another.
-    pub fn bring(&mut self, roles: &Roles, commands: &mut Commands) -> Option<End> {
+    pub(crate) fn bring(&mut self, roles: &Roles, commands: &mut Commands) -> Option<End> {
         loop {
             let bringing = self.bringing.as_mut()?;
             let Some(&(offset, bytes)) = bringing.header.extents.get(bringing.next) else { break };
@@ -301,7 +301,7 @@ impl Replay {
     }
 
     /// A write to a leg has ended.
-    pub fn brought(&mut self) {
+    pub(crate) fn brought(&mut self) {
         self.bringing.as_mut().expect("it was written").left -= 1;
     }
 

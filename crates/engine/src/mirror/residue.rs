@@ -37,7 +37,7 @@ pub(super) struct Residue {
 
 impl Residue {
     /// A read ended now; it was sent at `issued`, and roles are as they are since `since`.
-    pub fn read(&mut self, issued: Instant, now: Instant, since: Instant, period: Duration) {
+    pub(crate) fn read(&mut self, issued: Instant, now: Instant, since: Instant, period: Duration) {
         if issued < since {
             return; // of the period before
         }
@@ -48,7 +48,7 @@ impl Residue {
     }
 
     /// The period is over: how long to idle before the next change.
-    pub fn next_idle(&mut self, idle: Duration, setting: Idle) -> Duration {
+    pub(crate) fn next_idle(&mut self, idle: Duration, setting: Idle) -> Duration {
         let Residue { early, late } = std::mem::take(self);
         let Idle::Adaptive(limit) = setting else { return idle };
         let (Some(early), Some(late)) = (early.mean_ns(), late.mean_ns()) else { return idle };

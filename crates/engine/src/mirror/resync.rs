@@ -68,7 +68,7 @@ pub(super) struct Resync {
 }
 
 impl Resync {
-    pub fn new() -> Resync {
+    pub(crate) fn new() -> Resync {
         Resync {
             stale: Default::default(),
             pieces: Pieces::new(),
@@ -85,69 +85,69 @@ impl Resync {
         }
     }
 
-    pub fn copied_bytes(&self) -> u64 {
+    pub(crate) fn copied_bytes(&self) -> u64 {
         self.copied_bytes
     }
 
-    pub fn stale(&self) -> &[Stale; 2] {
+    pub(crate) fn stale(&self) -> &[Stale; 2] {
         &self.stale
     }
 
     /// Is a piece that touches this under way?
-    pub fn covers(&self, start: u64, end: u64) -> bool {
+    pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         self.pieces.covers((start, end))
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.pieces.claimed().is_none() && !self.recording
     }
 
     /// Does no leg lack anything?
-    pub fn are_equal(&self) -> bool {
+    pub(crate) fn are_equal(&self) -> bool {
         self.stale.iter().all(Stale::is_empty)
     }
 
-    pub fn is_readable(&self, leg: usize, start: u64, end: u64, roles: &Roles) -> bool {
+    pub(crate) fn is_readable(&self, leg: usize, start: u64, end: u64, roles: &Roles) -> bool {
         roles.is_alive(leg) && !self.stale[leg].touches(start, end)
     }
 
     /// The leg that may be asked for these bytes: the reader, unless it is behind there.
-    pub fn readable_leg(&self, start: u64, end: u64, roles: &Roles) -> Option<usize> {
+    pub(crate) fn readable_leg(&self, start: u64, end: u64, roles: &Roles) -> Option<usize> {
         [roles.reader(), 1 - roles.reader()]
             .into_iter()
             .find(|&leg| self.is_readable(leg, start, end, roles))
     }
 
     /// What of this a leg lacks.
-    pub fn lacks_within(&self, leg: usize, start: u64, end: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn lacks_within(&self, leg: usize, start: u64, end: u64) -> Vec<(u64, u64)> {
         self.stale[leg].within(start, end)
     }
 
     /// A FLUSH waits until this is copied.
-    pub fn holds_flushes(&self) -> bool {
+    pub(crate) fn holds_flushes(&self) -> bool {
         !self.wanted.is_empty()
     }
 
     /// Legs that live and do not lack everything, a bit for each.
-    pub fn members(&self, roles: &Roles) -> u8 {
+    pub(crate) fn members(&self, roles: &Roles) -> u8 {
         let lacks_all = |leg: usize| self.all && leg != roles.lead();
         (0..2).filter(|&leg| roles.is_alive(leg) && !lacks_all(leg)).map(|leg| 1 << leg).sum()
     }
 
     /// Blocks that could not be read, and are zeroes on the leg that was behind.
-    pub fn unreadable_blocks(&self) -> u64 {
+    pub(crate) fn unreadable_blocks(&self) -> u64 {
         self.pieces.unreadable_blocks()
     }
 
     /// The engine serves; it has data here.
-    pub fn engine_runs(&mut self, data: (u64, u64)) {
+    pub(crate) fn engine_runs(&mut self, data: (u64, u64)) {
         self.is_recovering = false;
         self.data = data;
     }
 
     /// The engine reads this, and may take for the truth what only the lead has there: what a crash cut
     /// short, or what it said before it was flushed.
-    pub fn adopt(
+    pub(crate) fn adopt(
         &mut self,
         (start, end): (u64, u64),
         meta: bool,
@@ -165,7 +165,7 @@ impl Resync {
     }
 
     /// A leg lacks nothing of this any more.
-    pub fn is_new_there(
+    pub(crate) fn is_new_there(
         &mut self,
         leg: usize,
         (start, end): (u64, u64),
@@ -184,24 +184,24 @@ impl Resync {
 /// Begin and end.
 impl Resync {
     /// What the legs lack at the start; `all`: the one that does not lead lacks everything.
-    pub fn resumes(&mut self, lead: usize, [leads, other]: [Stale; 2], all: bool) {
+    pub(crate) fn resumes(&mut self, lead: usize, [leads, other]: [Stale; 2], all: bool) {
         self.all = !other.is_empty() && all;
         (self.stale[lead], self.stale[1 - lead]) = (leads, other);
     }
 
     /// The leg that does not lead lacks this too.
-    pub fn lacks(&mut self, leg: usize, more: &Stale) {
+    pub(crate) fn lacks(&mut self, leg: usize, more: &Stale) {
         self.stale[leg].add_all(more);
     }
 
     /// A leg that is behind cannot be brought what it lacks in another way.
-    pub fn lacks_all(&mut self) {
+    pub(crate) fn lacks_all(&mut self) {
         self.all = true;
     }
 
     /// A leg died: there is nothing to copy any more. A piece's buffer goes with the command that is
     /// under way for it.
-    pub fn leg_died(&mut self, death: Death, has_journal: bool) {
+    pub(crate) fn leg_died(&mut self, death: Death, has_journal: bool) {
         let wanted = std::mem::take(&mut self.wanted);
         if has_journal && !self.all && death.led && death.served {
             // the journal has brought it all that was flushed before the start; what it lacks of the rest
@@ -216,7 +216,7 @@ impl Resync {
 
 /// Pieces.
 impl Resync {
-    pub fn due(&self, roles: &Roles, now: Instant) -> Instant {
+    pub(crate) fn due(&self, roles: &Roles, now: Instant) -> Instant {
         if self.is_idle() && self.wants_piece(roles).is_some() {
             Some(self.pieces.rests_until()).filter(|&at| at > now).unwrap_or(Instant::NEVER)
         } else {
@@ -237,7 +237,7 @@ impl Resync {
 
     /// Reads the next piece, if it is its time and neither metadata nor anything else is being written
     /// there.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         roles: &Roles,
         has_meta: impl Fn(u64, u64) -> bool,
@@ -314,7 +314,7 @@ impl Resync {
     }
 
     /// A piece was read, or could not be.
-    pub fn read(
+    pub(crate) fn read(
         &mut self,
         status: Result<(), IoError>,
         roles: &Roles,
@@ -387,14 +387,14 @@ impl Resync {
     }
 
     /// A piece was written, or the leg that it was written to failed. Returns its bytes.
-    pub fn take_piece(&mut self, commands: &mut Commands) -> Option<(u64, u64)> {
+    pub(crate) fn take_piece(&mut self, commands: &mut Commands) -> Option<(u64, u64)> {
         let piece = self.pieces.claimed()?;
         self.drop_piece(commands);
         Some(piece.range)
     }
 
     /// A leg has a piece. What has to be done when it is one of many, or the last one?
-    pub fn written(&mut self, (start, end): (u64, u64), roles: &Roles) -> Option<Step> {
+    pub(crate) fn written(&mut self, (start, end): (u64, u64), roles: &Roles) -> Option<Step> {
         self.unrecorded_bytes += end - start;
         if roles.phase() == Phase::Restoring {
             return self.stale[roles.lead()].is_empty().then_some(Step::FlushLead);
@@ -421,27 +421,27 @@ impl Resync {
     }
 
     /// Does what was reached wait for its record?
-    pub fn is_recording(&self) -> bool {
+    pub(crate) fn is_recording(&self) -> bool {
         self.recording
     }
 
     /// A leg was flushed after a piece.
-    pub fn is_flushed(&mut self, leg: usize) {
+    pub(crate) fn is_flushed(&mut self, leg: usize) {
         self.flushed[leg] = true;
     }
 
     /// May what was reached go on record?
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.recording && self.flushed == [true; 2]
     }
 
     /// It is being written.
-    pub fn record_begins(&mut self) {
+    pub(crate) fn record_begins(&mut self) {
         self.flushed = [false; 2];
     }
 
     /// It is durable. Do the legs take turns from now on? Then: did one of them lack everything?
-    pub fn is_on_record(&mut self, roles: &Roles) -> Option<bool> {
+    pub(crate) fn is_on_record(&mut self, roles: &Roles) -> Option<bool> {
         self.recording = false;
         (roles.has_laggard() && self.are_equal()).then(|| std::mem::take(&mut self.all))
     }

@@ -31,7 +31,7 @@ struct Unit {
 /// Room for a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
-    pub at: u64,
+    pub(crate) at: u64,
     /// Left unused before it.
     skipped: u64,
     bytes: u64,
@@ -60,7 +60,7 @@ pub(super) fn bytes_of(length: u64) -> u64 {
 }
 
 impl Ring {
-    pub fn new(bytes: u64) -> Ring {
+    pub(crate) fn new(bytes: u64) -> Ring {
         Ring {
             bytes,
             units: VecDeque::new(),
@@ -74,35 +74,35 @@ impl Ring {
         }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub fn used_bytes(&self) -> u64 {
+    pub(crate) fn used_bytes(&self) -> u64 {
         self.used_bytes
     }
 
     /// It begins anew, and is empty.
-    pub fn begins(&mut self) {
+    pub(crate) fn begins(&mut self) {
         (self.first_unit, self.next_at) = (1, 0);
         (self.acknowledged, self.durable) = (0, 0);
         self.clear();
     }
 
     /// Nobody needs what is in it.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.units.clear();
         self.used_bytes = 0;
     }
 
     /// Has the ring room for one more write, besides those that wait? One always passes when it is empty.
-    pub fn has_room(&self, length: u64, waiting_bytes: u64) -> bool {
+    pub(crate) fn has_room(&self, length: u64, waiting_bytes: u64) -> bool {
         let accepted = self.used_bytes + waiting_bytes;
         accepted == 0 || accepted + bytes_of(length) <= self.bytes / 8 * 7
     }
 
     /// Where a unit of so many bytes may go.
-    pub fn room(&self, bytes: u64) -> Option<Room> {
+    pub(crate) fn room(&self, bytes: u64) -> Option<Room> {
         assert!(bytes <= self.bytes, "a ring holds the largest write: {bytes}");
         let (at, skipped) = if self.next_at + bytes <= self.bytes {
             (self.next_at, 0)
@@ -114,12 +114,12 @@ impl Ring {
         fits.then_some(Room { at, skipped, bytes })
     }
 
-    pub fn next_unit(&self) -> u64 {
+    pub(crate) fn next_unit(&self) -> u64 {
         self.first_unit + self.units.len() as u64
     }
 
     /// A unit goes there that has so many writes which each leg lacks.
-    pub fn push(&mut self, room: Room, left: [u32; 2]) {
+    pub(crate) fn push(&mut self, room: Room, left: [u32; 2]) {
         self.ticks += 1;
         let bytes = room.skipped + room.bytes;
         let done_at = [self.ticks; 2];
@@ -128,25 +128,25 @@ impl Ring {
         self.next_at = room.at + room.bytes;
     }
 
-    pub fn is_acknowledged(&mut self, unit: u64) {
+    pub(crate) fn is_acknowledged(&mut self, unit: u64) {
         self.acknowledged = unit;
         self.units[(unit - self.first_unit) as usize].acknowledged = true;
     }
 
-    pub fn acknowledged(&self) -> u64 {
+    pub(crate) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
 
-    pub fn durable(&self) -> u64 {
+    pub(crate) fn durable(&self) -> u64 {
         self.durable
     }
 
-    pub fn is_durable_upto(&mut self, unit: u64) {
+    pub(crate) fn is_durable_upto(&mut self, unit: u64) {
         self.durable = unit;
     }
 
     /// A leg has a write of this unit.
-    pub fn reached(&mut self, unit: u64, leg: usize) {
+    pub(crate) fn reached(&mut self, unit: u64, leg: usize) {
         let Some(index) = unit.checked_sub(self.first_unit) else { return };
         let Some(unit) = self.units.get_mut(index as usize) else { return };
         unit.left[leg] -= 1;
@@ -157,16 +157,16 @@ impl Ring {
     }
 
     /// What a flush of a leg that begins now will cover.
-    pub fn ticks(&self) -> u64 {
+    pub(crate) fn ticks(&self) -> u64 {
         self.ticks
     }
 
-    pub fn leg_flushed(&mut self, leg: usize, ticks: u64) {
+    pub(crate) fn leg_flushed(&mut self, leg: usize, ticks: u64) {
         self.flushed_to[leg] = self.flushed_to[leg].max(ticks);
     }
 
     /// The first unit that a leg may lack; `early`: that the lead may lack, flushed or not.
-    pub fn first_kept(&self, roles: &Roles, early: bool) -> u64 {
+    pub(crate) fn first_kept(&self, roles: &Roles, early: bool) -> u64 {
         let durable = |unit: &&Unit| {
             let on = |leg: usize| {
                 let flushed = unit.done_at[leg] <= self.flushed_to[leg];
@@ -180,7 +180,7 @@ impl Ring {
     }
 
     /// Is it worth a write of the head to begin at this unit?
-    pub fn is_worth_moving(&self, tail: u64) -> bool {
+    pub(crate) fn is_worth_moving(&self, tail: u64) -> bool {
         let count = (tail - self.first_unit) as usize;
         let freed: u64 = self.units.iter().take(count).map(|unit| unit.bytes).sum();
         let used = self.used_bytes * 100 > self.bytes * USED_PERCENT;
@@ -190,7 +190,7 @@ impl Ring {
 
     /// Legs whose flush would let the tail be moved from this unit, where roles do not bring it, or
     /// not soon enough.
-    pub fn presses(&self, tail: u64, roles: &Roles) -> [bool; 2] {
+    pub(crate) fn presses(&self, tail: u64, roles: &Roles) -> [bool; 2] {
         let percent = if roles.takes_turns() { PRESSING_PERCENT } else { USED_PERCENT };
         let Some(unit) = self.units.get((tail - self.first_unit) as usize) else {
             return [false; 2];
@@ -206,13 +206,13 @@ impl Ring {
     }
 
     /// Where this unit lies, or will lie.
-    pub fn at(&self, unit: u64) -> u64 {
+    pub(crate) fn at(&self, unit: u64) -> u64 {
         let index = (unit - self.first_unit) as usize;
         self.units.get(index).map_or(self.next_at, |unit| unit.at)
     }
 
     /// The head that begins at this unit is durable.
-    pub fn begins_at(&mut self, tail: u64) {
+    pub(crate) fn begins_at(&mut self, tail: u64) {
         while self.first_unit < tail {
             let unit = self.units.pop_front().expect("it was in the ring");
             self.used_bytes -= unit.bytes;

@@ -39,19 +39,19 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LeadState {
     /// It has been sent what the other one wrote before.
-    pub is_level: bool,
+    pub(crate) is_level: bool,
     /// … and its record does not say so yet
-    pub is_behind_on_record: bool,
+    pub(crate) is_behind_on_record: bool,
     /// Something new was accepted that the reader lacks.
-    pub reader_lacks: bool,
+    pub(crate) reader_lacks: bool,
     /// A write waits for something that only a change of roles brings, and nothing new is to be sent.
-    pub is_stuck: bool,
+    pub(crate) is_stuck: bool,
     /// Writes with it.
-    pub in_flight: u32,
+    pub(crate) in_flight: u32,
     /// A record is being written.
-    pub is_recorded: bool,
+    pub(crate) is_recorded: bool,
     /// A flush for the record that it is level is under way, or wanted.
-    pub is_flushed: bool,
+    pub(crate) is_flushed: bool,
 }
 
 /// What a change of roles needs next.
@@ -74,12 +74,12 @@ pub(super) enum Step {
 /// A leg has died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Death {
-    pub leg: usize,
-    pub survivor: usize,
+    pub(crate) leg: usize,
+    pub(crate) survivor: usize,
     /// It was the leg that leads.
-    pub led: bool,
+    pub(crate) led: bool,
     /// Users were served.
-    pub served: bool,
+    pub(crate) served: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ pub(super) struct Roles {
 }
 
 impl Roles {
-    pub fn new(config: &PairConfig, durable: bool) -> Roles {
+    pub(crate) fn new(config: &PairConfig, durable: bool) -> Roles {
         let idle = match config.idle {
             Idle::Fixed(length) => length,
             Idle::Adaptive(_) => Duration::from_ns(0),
@@ -149,119 +149,119 @@ impl Roles {
         }
     }
 
-    pub fn is_durable(&self) -> bool {
+    pub(crate) fn is_durable(&self) -> bool {
         self.durable
     }
 
-    pub fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         self.phase
     }
 
     /// Has the start ended, well or not?
-    pub fn is_started(&self) -> bool {
+    pub(crate) fn is_started(&self) -> bool {
         !matches!(self.phase, Phase::Created | Phase::Opening | Phase::Restoring)
     }
 
-    pub fn is_alive(&self, leg: usize) -> bool {
+    pub(crate) fn is_alive(&self, leg: usize) -> bool {
         self.alive[leg]
     }
 
-    pub fn alive(&self) -> [bool; 2] {
+    pub(crate) fn alive(&self) -> [bool; 2] {
         self.alive
     }
 
-    pub fn are_dead(&self) -> bool {
+    pub(crate) fn are_dead(&self) -> bool {
         self.alive == [false; 2]
     }
 
     /// Does a leg serve without the other one?
-    pub fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.alive != [true; 2]
     }
 
-    pub fn lead(&self) -> usize {
+    pub(crate) fn lead(&self) -> usize {
         self.lead
     }
 
     /// The leg that does not lead.
-    pub fn other(&self) -> usize {
+    pub(crate) fn other(&self) -> usize {
         1 - self.lead
     }
 
-    pub fn reader(&self) -> usize {
+    pub(crate) fn reader(&self) -> usize {
         self.reader
     }
 
-    pub fn idle(&self) -> Duration {
+    pub(crate) fn idle(&self) -> Duration {
         self.idle
     }
 
     /// Do the legs take turns: do both live, and is it on record that neither is behind?
-    pub fn alternates(&self) -> bool {
+    pub(crate) fn alternates(&self) -> bool {
         self.alive == [true; 2] && !self.has_laggard
     }
 
     /// Is only one leg written to at a time?
-    pub fn takes_turns(&self) -> bool {
+    pub(crate) fn takes_turns(&self) -> bool {
         self.alternates() && self.phase != Phase::Stopping
     }
 
     /// Must everything wait until a death is on record?
-    pub fn blocks_all(&self) -> bool {
+    pub(crate) fn blocks_all(&self) -> bool {
         self.alone_unrecorded || self.unjournaled_unrecorded
     }
 
-    pub fn alone_is_unrecorded(&self) -> bool {
+    pub(crate) fn alone_is_unrecorded(&self) -> bool {
         self.alone_unrecorded
     }
 
-    pub fn unjournaled_is_unrecorded(&self) -> bool {
+    pub(crate) fn unjournaled_is_unrecorded(&self) -> bool {
         self.unjournaled_unrecorded
     }
 
     /// It is on record who serves alone.
-    pub fn alone_is_on_record(&mut self) {
+    pub(crate) fn alone_is_on_record(&mut self) {
         self.alone_unrecorded = false;
     }
 
     /// The legs know which journal counts.
-    pub fn journal_is_on_record(&mut self) {
+    pub(crate) fn journal_is_on_record(&mut self) {
         self.unjournaled_unrecorded = false;
     }
 
     /// The journal died, or is missing: the legs are to know before anything is answered without it.
-    pub fn is_unjournaled(&mut self) {
+    pub(crate) fn is_unjournaled(&mut self) {
         self.unjournaled_unrecorded = self.durable && !self.are_dead();
     }
 
     /// The write up to which the survivor must make durable what the dead leg had.
-    pub fn exposed(&self) -> Option<u64> {
+    pub(crate) fn exposed(&self) -> Option<u64> {
         self.exposed
     }
 
-    pub fn is_covered(&mut self) {
+    pub(crate) fn is_covered(&mut self) {
         self.exposed = None;
     }
 
     /// What was found at the start, once.
-    pub fn take_started(&mut self) -> Option<Result<(), PairError>> {
+    pub(crate) fn take_started(&mut self) -> Option<Result<(), PairError>> {
         self.started.take()
     }
 
     /// Remembers how long a read took, for the time without writes.
-    pub fn note_read(&mut self, issued: Instant, now: Instant) {
+    pub(crate) fn note_read(&mut self, issued: Instant, now: Instant) {
         self.residue.read(issued, now, self.since, self.period);
     }
 
-    pub fn turns(&self) -> u64 {
+    pub(crate) fn turns(&self) -> u64 {
         self.turns
     }
 
-    pub fn early_turns(&self) -> u64 {
+    pub(crate) fn early_turns(&self) -> u64 {
         self.early_turns
     }
 
-    pub fn failures(&self) -> u64 {
+    pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
 }
@@ -269,43 +269,43 @@ impl Roles {
 /// Begin and end.
 impl Roles {
     /// The legs' records are read.
-    pub fn opens(&mut self) {
+    pub(crate) fn opens(&mut self) {
         self.phase = Phase::Opening;
     }
 
     /// This leg is not there.
-    pub fn is_absent(&mut self, leg: usize) {
+    pub(crate) fn is_absent(&mut self, leg: usize) {
         self.alive[leg] = false;
     }
 
     /// The other one does everything.
-    pub fn does_without(&mut self, leg: usize) {
+    pub(crate) fn does_without(&mut self, leg: usize) {
         (self.alive[leg], self.lead, self.reader) = (false, 1 - leg, 1 - leg);
     }
 
     /// What the records say.
-    pub fn resumes(&mut self, lead: usize, alive: [bool; 2]) {
+    pub(crate) fn resumes(&mut self, lead: usize, alive: [bool; 2]) {
         (self.lead, self.reader, self.alive) = (lead, lead, alive);
     }
 
-    pub fn restores(&mut self) {
+    pub(crate) fn restores(&mut self) {
         self.phase = Phase::Restoring;
     }
 
-    pub fn fail_start(&mut self, error: PairError) {
+    pub(crate) fn fail_start(&mut self, error: PairError) {
         self.phase = Phase::Stopped;
         self.started = Some(Err(error));
     }
 
     /// Everything is as it has to be.
-    pub fn serves(&mut self, now: Instant) {
+    pub(crate) fn serves(&mut self, now: Instant) {
         self.phase = Phase::Serving;
         self.since = now;
         self.started = Some(Ok(()));
     }
 
     /// What is answered from now on hangs on who is there, and a leg that is alone has to say so.
-    pub fn enters(&mut self) {
+    pub(crate) fn enters(&mut self) {
         if self.alternates() {
             self.reader = 1 - self.lead;
         }
@@ -313,33 +313,33 @@ impl Roles {
     }
 
     /// Is a leg behind?
-    pub fn has_laggard(&self) -> bool {
+    pub(crate) fn has_laggard(&self) -> bool {
         self.has_laggard
     }
 
-    pub fn set_laggard(&mut self, has_laggard: bool) {
+    pub(crate) fn set_laggard(&mut self, has_laggard: bool) {
         self.has_laggard = has_laggard;
     }
 
     /// Both legs are equal but for what the cache holds: from now on they take turns.
-    pub fn begins_turns(&mut self, now: Instant) {
+    pub(crate) fn begins_turns(&mut self, now: Instant) {
         self.has_laggard = false;
         self.since = now;
         self.reader = 1 - self.lead;
     }
 
     /// Takes nothing more.
-    pub fn stops(&mut self) {
+    pub(crate) fn stops(&mut self) {
         self.phase = Phase::Stopping;
     }
 
-    pub fn has_stopped(&mut self) {
+    pub(crate) fn has_stopped(&mut self) {
         self.phase = Phase::Stopped;
     }
 
     /// Writes a leg off; `accepted`: the last write until now. Nobody else needs to know if it was
     /// dead before, or if the start fails by it.
-    pub fn leg_dies(&mut self, leg: usize, error: IoError, accepted: u64) -> Option<Death> {
+    pub(crate) fn leg_dies(&mut self, leg: usize, error: IoError, accepted: u64) -> Option<Death> {
         if !self.alive[leg] {
             return None;
         }
@@ -369,7 +369,7 @@ impl Roles {
 /// Turns.
 impl Roles {
     /// When the next change is due, or the rest before it over.
-    pub fn due(&self, now: Instant, reader_lacks: bool) -> Instant {
+    pub(crate) fn due(&self, now: Instant, reader_lacks: bool) -> Instant {
         let wants_turn = self.takes_turns() && reader_lacks;
         match self.phase {
             Phase::Serving if wants_turn && now < self.turn_at() => self.turn_at(),
@@ -384,7 +384,7 @@ impl Roles {
     }
 
     /// What a change of roles needs now, if anything.
-    pub fn step(&mut self, now: Instant, writer: &LeadState) -> Option<Step> {
+    pub(crate) fn step(&mut self, now: Instant, writer: &LeadState) -> Option<Step> {
         if self.phase == Phase::Serving && self.takes_turns() {
             if writer.is_level && writer.is_behind_on_record {
                 return self.level_step(writer);
@@ -435,13 +435,13 @@ impl Roles {
     }
 
     /// The lead is flushed since it has caught up.
-    pub fn level_is_durable(&mut self) {
+    pub(crate) fn level_is_durable(&mut self) {
         self.level_is_flushed = true;
     }
 
     /// The writer has made durable everything. That was part of its time without writes; what took longer
     /// is what its writes cost. Returns when it wrote last, and since when.
-    pub fn writer_is_durable(&mut self, now: Instant) -> (Instant, Duration) {
+    pub(crate) fn writer_is_durable(&mut self, now: Instant) -> (Instant, Duration) {
         let rests_until = self.rests_until.max(now);
         let wrote_until = rests_until - self.idle;
         self.phase = Phase::Idling(rests_until);
@@ -449,12 +449,12 @@ impl Roles {
     }
 
     /// The next writer has made durable the metadata that it was sent while it was read.
-    pub fn next_is_durable(&mut self) {
+    pub(crate) fn next_is_durable(&mut self) {
         self.next_is_flushed = true;
     }
 
     /// The other leg writes from now on. Returns the share of a period in which it may, in millionths.
-    pub fn turn(&mut self, now: Instant) -> u64 {
+    pub(crate) fn turn(&mut self, now: Instant) -> u64 {
         (self.lead, self.reader) = (1 - self.lead, self.lead);
         self.since = now;
         self.phase = Phase::Serving;

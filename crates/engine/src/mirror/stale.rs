@@ -14,20 +14,20 @@ pub(super) struct Stale {
 }
 
 impl Stale {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub fn touches(&self, start: u64, end: u64) -> bool {
+    pub(crate) fn touches(&self, start: u64, end: u64) -> bool {
         let before = self.parts.range(..end).next_back();
         before.is_some_and(|(_, &to)| to > start)
     }
 
-    pub fn add(&mut self, start: u64, end: u64) {
+    pub(crate) fn add(&mut self, start: u64, end: u64) {
         assert!(start < end, "a part has bytes");
         self.remove(start, end);
         let mut merged = (start, end);
@@ -44,7 +44,7 @@ impl Stale {
         self.bytes += end - start;
     }
 
-    pub fn remove(&mut self, start: u64, end: u64) {
+    pub(crate) fn remove(&mut self, start: u64, end: u64) {
         let mut first = start;
         if let Some((&from, &to)) = self.parts.range(..start).next_back()
             && to > start
@@ -65,32 +65,32 @@ impl Stale {
         }
     }
 
-    pub fn add_all(&mut self, other: &Stale) {
+    pub(crate) fn add_all(&mut self, other: &Stale) {
         other.parts().for_each(|(start, end)| self.add(start, end));
     }
 
-    pub fn remove_all(&mut self, other: &Stale) {
+    pub(crate) fn remove_all(&mut self, other: &Stale) {
         other.parts().for_each(|(start, end)| self.remove(start, end));
     }
 
     /// The first part, of at most so many bytes.
-    pub fn first(&self, bytes_max: u64) -> Option<(u64, u64)> {
+    pub(crate) fn first(&self, bytes_max: u64) -> Option<(u64, u64)> {
         self.parts.first_key_value().map(|(&from, &to)| (from, to.min(from + bytes_max)))
     }
 
     /// What of `start..end` is behind.
-    pub fn within(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn within(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let before = self.parts.range(..start).next_back();
         let before = before.filter(|(_, to)| **to > start).map(|(&from, &to)| (from, to));
         let rest = self.parts.range(start..end).map(|(&from, &to)| (from, to));
         before.into_iter().chain(rest).map(|(from, to)| (from.max(start), to.min(end))).collect()
     }
 
-    pub fn parts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.parts.iter().map(|(&from, &to)| (from, to))
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.parts.len()
     }
 }

@@ -61,7 +61,7 @@ pub(super) enum Holds {
 
 impl Holds {
     /// Has this leg everything, now or with what the journal holds?
-    pub fn is_for(&self, leg: usize) -> bool {
+    pub(crate) fn is_for(&self, leg: usize) -> bool {
         match self {
             Holds::All(head) => head.members & 1 << leg != 0,
             Holds::Brought(members) => members & 1 << leg != 0,
@@ -79,15 +79,15 @@ struct Found {
 /// Where a pair goes on.
 #[derive(Clone, Debug)]
 pub(super) struct Resume {
-    pub lead: usize,
-    pub alive: [bool; 2],
-    pub sequence: u64,
-    pub marks: Vec<u32>,
+    pub(crate) lead: usize,
+    pub(crate) alive: [bool; 2],
+    pub(crate) sequence: u64,
+    pub(crate) marks: Vec<u32>,
     /// What the lead lacks.
-    pub behind: Vec<(u64, u64)>,
+    pub(crate) behind: Vec<(u64, u64)>,
     /// The other leg lacks everything.
-    pub all: bool,
-    pub holds: Holds,
+    pub(crate) all: bool,
+    pub(crate) holds: Holds,
 }
 
 /// How a pair goes on when its drives were read.
@@ -101,14 +101,14 @@ pub(super) enum Begin {
 /// The newest record of a leg.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundRecord {
-    pub leg: usize,
-    pub slot: u8,
+    pub(crate) leg: usize,
+    pub(crate) slot: u8,
     /// The pair that it belongs to, if that counts.
-    pub pair: Option<u128>,
+    pub(crate) pair: Option<u128>,
 }
 
 impl Opening {
-    pub fn new(
+    pub(crate) fn new(
         config: PairConfig,
         drives: &PairDrives,
         capacity_bytes: u64,
@@ -130,7 +130,7 @@ impl Opening {
     }
 
     /// Looks at the legs, or makes them a pair.
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         records: &Records,
         journal: &mut Journal,
@@ -189,7 +189,13 @@ impl Opening {
         }
     }
 
-    pub fn opened(&mut self, leg: usize, slot: u8, status: Result<(), IoError>, bytes: &[u8]) {
+    pub(crate) fn opened(
+        &mut self,
+        leg: usize,
+        slot: u8,
+        status: Result<(), IoError>,
+        bytes: &[u8],
+    ) {
         self.outstanding -= 1;
         self.read = self.outstanding == 0;
         if leg == JOURNAL {
@@ -239,7 +245,7 @@ impl Opening {
     }
 
     /// Goes on when everything was read.
-    pub fn run(&mut self) -> Option<Result<Begin, PairError>> {
+    pub(crate) fn run(&mut self) -> Option<Result<Begin, PairError>> {
         if !std::mem::take(&mut self.read) {
             return None;
         }
@@ -256,7 +262,7 @@ impl Opening {
     }
 
     /// The newest record of each leg.
-    pub fn records(&self) -> impl Iterator<Item = FoundRecord> + '_ {
+    pub(crate) fn records(&self) -> impl Iterator<Item = FoundRecord> + '_ {
         (0..2).filter_map(|leg| {
             let (record, slot) = self.found[leg].record.as_ref()?;
             let counts = self.config.replaced != Some(leg as u8) && record.pair != 0;
@@ -265,19 +271,19 @@ impl Opening {
     }
 
     /// The newest generation of the journal that a record names, and the journal's head.
-    pub fn take_journal(&mut self) -> (u32, Option<(JournalHead, u8)>) {
+    pub(crate) fn take_journal(&mut self) -> (u32, Option<(JournalHead, u8)>) {
         let on_record = self.found.iter().filter_map(|found| found.record.as_ref());
         let generation = on_record.map(|(record, _)| record.journal).max().unwrap_or(0);
         (generation, self.journal.head.take())
     }
 
     /// Is there a journal, and should something be on it?
-    pub fn expects_journal(&self) -> bool {
+    pub(crate) fn expects_journal(&self) -> bool {
         self.config.journal.as_ref().is_some_and(|journal| !journal.replaced)
     }
 
     /// Has the leg that leads served alone, so that the other one lacks everything and is to be told?
-    pub fn was_alone(&self) -> bool {
+    pub(crate) fn was_alone(&self) -> bool {
         self.was_alone
     }
 

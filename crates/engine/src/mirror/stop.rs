@@ -22,13 +22,13 @@ pub(super) struct Stop {
 
 impl Stop {
     /// The engine has stopped and sends nothing more.
-    pub fn is_wanted(&mut self) {
+    pub(crate) fn is_wanted(&mut self) {
         self.wanted = true;
     }
 
     /// The pair ends; returns whether it takes nothing more from now on, and what it has is to be
     /// written.
-    pub fn begin(&mut self, roles: &mut Roles) -> bool {
+    pub(crate) fn begin(&mut self, roles: &mut Roles) -> bool {
         if !self.wanted || roles.phase() == Phase::Stopped {
             return false;
         }
@@ -45,7 +45,7 @@ impl Stop {
     }
 
     /// What has to be done next, when nothing else is left to do.
-    pub fn step(&mut self, roles: &Roles) -> Option<Step> {
+    pub(crate) fn step(&mut self, roles: &Roles) -> Option<Step> {
         if !self.flushing {
             self.flushing = true;
             return Some(Step::Flush);
@@ -55,11 +55,11 @@ impl Stop {
     }
 
     /// A leg died: what was flushed so far counts for nothing.
-    pub fn leg_died(&mut self) {
+    pub(crate) fn leg_died(&mut self) {
         (self.flushing, self.flushed) = (false, [false; 2]);
     }
 
-    pub fn is_flushed(&mut self, leg: usize) {
+    pub(crate) fn is_flushed(&mut self, leg: usize) {
         self.flushed[leg] = true;
     }
 }

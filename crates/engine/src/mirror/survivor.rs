@@ -62,17 +62,17 @@ pub(super) enum Step {
 
 impl Survivor {
     /// Would a power cut now lose what only the dead leg has, although it need not?
-    pub fn is_exposed(&self) -> bool {
+    pub(crate) fn is_exposed(&self) -> bool {
         !self.in_ram.is_empty()
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.held.is_empty() && self.recording.is_none()
     }
 
     /// The other leg is written off. What this one lacks, and of what the cache held or its buffer: asked
     /// while the cache still knows what each of them had.
-    pub fn begins(&mut self, lacks: &Stale, mut in_ram: Stale) {
+    pub(crate) fn begins(&mut self, lacks: &Stale, mut in_ram: Stale) {
         in_ram.remove_all(lacks);
         let mut missing = lacks.clone();
         missing.add_all(&in_ram);
@@ -80,7 +80,7 @@ impl Survivor {
     }
 
     /// Both are dead: nothing is promised any more.
-    pub fn ends(&mut self, error: IoError, commands: &mut Commands) {
+    pub(crate) fn ends(&mut self, error: IoError, commands: &mut Commands) {
         let Survivor { held, recording, .. } = std::mem::take(self);
         let answers = recording.map(|recording| recording.answers).unwrap_or_default();
         let held = held.into_iter().map(|held| held.ended);
@@ -91,26 +91,26 @@ impl Survivor {
     }
 
     /// The survivor lacks nothing of this any more, once it is flushed.
-    pub fn has(&mut self, start: u64, end: u64) {
+    pub(crate) fn has(&mut self, start: u64, end: u64) {
         for (from, to) in self.missing.within(start, end) {
             self.written.add(from, to);
         }
     }
 
     /// A flush of it begins.
-    pub fn flush_begins(&mut self) {
+    pub(crate) fn flush_begins(&mut self) {
         self.settling.add_all(&std::mem::take(&mut self.written));
     }
 
     /// It ended well; `covers`: all that the dead leg had is in it.
-    pub fn flush_ends(&mut self, covers: bool) {
+    pub(crate) fn flush_ends(&mut self, covers: bool) {
         self.durable.add_all(&std::mem::take(&mut self.settling));
         self.is_covered |= covers;
     }
 
     /// Answers what promises that something is durable: a write with FUA of this extent, or a FLUSH
     /// that has made durable everything before it.
-    pub fn promise(
+    pub(crate) fn promise(
         &mut self,
         (io, extent): (IoId, Option<(u64, u64)>),
         checksums: Vec<u32>,
@@ -130,7 +130,7 @@ impl Survivor {
     }
 
     /// Lets answers go, and says what has to be done before more can.
-    pub fn step(&mut self, roles: &Roles, commands: &mut Commands) -> Option<Step> {
+    pub(crate) fn step(&mut self, roles: &Roles, commands: &mut Commands) -> Option<Step> {
         if self.is_exposed() && !self.is_covered {
             return None;
         }
@@ -148,7 +148,7 @@ impl Survivor {
     }
 
     /// A record of who serves alone is durable.
-    pub fn is_on_record(&mut self, roles: &Roles, commands: &mut Commands) {
+    pub(crate) fn is_on_record(&mut self, roles: &Roles, commands: &mut Commands) {
         let Some(Recording { durable, answers }) = self.recording.take() else { return };
         self.missing.remove_all(&durable);
         self.in_ram = Stale::default();
@@ -178,7 +178,7 @@ impl Survivor {
     }
 
     /// What the next record says that it lacks.
-    pub fn next_missing(&self) -> Stale {
+    pub(crate) fn next_missing(&self) -> Stale {
         let mut missing = self.missing.clone();
         if let Some(recording) = &self.recording {
             missing.remove_all(&recording.durable);

@@ -41,7 +41,7 @@ pub(super) struct Next {
 }
 
 impl Next {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
@@ -50,12 +50,12 @@ impl Next {
     }
 
     /// What they take in the ring.
-    pub fn ring_bytes(&self) -> u64 {
+    pub(crate) fn ring_bytes(&self) -> u64 {
         header_bytes(self.extents.len(), self.blocks()) + self.data_bytes
     }
 
     /// They go into this unit. Returns how many of them each leg lacks.
-    pub fn begin(&self, unit: u64, cache: &mut Cache) -> [u32; 2] {
+    pub(crate) fn begin(&self, unit: u64, cache: &mut Cache) -> [u32; 2] {
         let mut left = [0; 2];
         for &(id, _) in &self.entries {
             let entry = cache.entry_mut(id);
@@ -71,34 +71,34 @@ impl Next {
 }
 
 impl Waiting {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
     /// What they take in the ring at most.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Does a FUA write wait?
-    pub fn is_urgent(&self) -> bool {
+    pub(crate) fn is_urgent(&self) -> bool {
         self.is_urgent
     }
 
-    pub fn push(&mut self, id: EntryId, entry: &Entry) {
+    pub(crate) fn push(&mut self, id: EntryId, entry: &Entry) {
         self.is_urgent |= entry.fua;
         let bytes = ring::bytes_of(entry.length);
         self.writes.push_back(Accepted { id, sequence: entry.sequence, bytes });
         self.bytes += bytes;
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.writes.clear();
         self.bytes = 0;
     }
 
     /// What has waited longest, of so much data at most unless the first write has more.
-    pub fn next(&self, bytes_max: u64, cache: &Cache) -> Next {
+    pub(crate) fn next(&self, bytes_max: u64, cache: &Cache) -> Next {
         let mut next = Next::default();
         for waiting in &self.writes {
             let live = cache.find(waiting.id, waiting.sequence);
@@ -118,14 +118,14 @@ impl Waiting {
     }
 
     /// These wait no more.
-    pub fn take(&mut self, next: &Next) {
+    pub(crate) fn take(&mut self, next: &Next) {
         let gone: u64 = self.writes.drain(..next.taken).map(|waiting| waiting.bytes).sum();
         self.bytes -= gone;
         self.is_urgent &= !self.writes.is_empty();
     }
 
     /// Does anything wait that was accepted up to here?
-    pub fn has_upto(&self, upto: u64, cache: &Cache) -> bool {
+    pub(crate) fn has_upto(&self, upto: u64, cache: &Cache) -> bool {
         let waits = |waiting: &Accepted| {
             let live = cache.find(waiting.id, waiting.sequence);
             live.is_some_and(|entry| entry.journal == Progress::Waiting)
@@ -148,7 +148,7 @@ pub(super) struct Unit {
 
 impl Unit {
     /// A unit of these writes, with such a header, at this place of the ring.
-    pub fn new(
+    pub(crate) fn new(
         header: UnitHeader,
         at: u64,
         next: Next,
@@ -161,34 +161,34 @@ impl Unit {
         Unit { header: UnitHeader { extents, checksums, ..header }, at, entries, staging, left: 0 }
     }
 
-    pub fn sequence(&self) -> u64 {
+    pub(crate) fn sequence(&self) -> u64 {
         self.header.sequence
     }
 
-    pub fn data_bytes(&self) -> u64 {
+    pub(crate) fn data_bytes(&self) -> u64 {
         self.header.data_bytes()
     }
 
     /// The copy of its data.
-    pub fn staged(&self) -> Part {
+    pub(crate) fn staged(&self) -> Part {
         Part { payload: self.staging, offset: 0, length: self.data_bytes() }
     }
 
-    pub fn buffer(&self) -> Option<PayloadId> {
+    pub(crate) fn buffer(&self) -> Option<PayloadId> {
         (self.staging != PayloadId::NONE).then_some(self.staging)
     }
 
     /// Has it a write that was accepted up to here?
-    pub fn begins_upto(&self, upto: u64) -> bool {
+    pub(crate) fn begins_upto(&self, upto: u64) -> bool {
         self.entries.first().is_some_and(|&(_, sequence)| sequence <= upto)
     }
 
-    pub fn is_summed(&mut self, checksums: &[u32]) {
+    pub(crate) fn is_summed(&mut self, checksums: &[u32]) {
         self.header.checksums = checksums.to_vec();
     }
 
     /// It is about to be written: its header, and the bytes of header and data.
-    pub fn begin(&mut self) -> (IoOp, u64, u64) {
+    pub(crate) fn begin(&mut self) -> (IoOp, u64, u64) {
         self.left = 2;
         let bytes = self.header.encode();
         let header_bytes = bytes.len() as u64;
@@ -196,7 +196,7 @@ impl Unit {
         (header, header_bytes, self.data_bytes())
     }
 
-    pub fn data(&self) -> IoOp {
+    pub(crate) fn data(&self) -> IoOp {
         IoOp::Write {
             offset_bytes: RING_AT + self.at + self.header.header_bytes(),
             length_bytes: self.data_bytes(),
@@ -207,13 +207,13 @@ impl Unit {
     }
 
     /// A part was written, or failed. Was it the last one?
-    pub fn is_part_written(&mut self) -> bool {
+    pub(crate) fn is_part_written(&mut self) -> bool {
         self.left -= 1;
         self.left == 0
     }
 
     /// It was written. Returns writes that may be answered now; those with FUA wait for a flush.
-    pub fn acknowledge(
+    pub(crate) fn acknowledge(
         self,
         rule: Answer,
         fua: &mut Vec<(EntryId, u64)>,

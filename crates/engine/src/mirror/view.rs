@@ -24,7 +24,7 @@ pub struct PairStats {
     /// … in nanoseconds
     pub held_ns: u64,
     /// Records written.
-    pub records: u64,
+    pub(crate) records: u64,
     /// Bytes copied to a leg that was behind.
     pub resynced_bytes: u64,
     /// Blocks that could not be read for that: they are lost until they are written again.
@@ -34,7 +34,7 @@ pub struct PairStats {
     /// Legs written off.
     pub failures: u64,
     /// Journals written off.
-    pub journal_failures: u64,
+    pub(crate) journal_failures: u64,
 }
 
 /// A pair as seen from outside.

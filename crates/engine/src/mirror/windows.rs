@@ -29,7 +29,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub fn new(profile: &HddProfile) -> Windows {
+    pub(crate) fn new(profile: &HddProfile) -> Windows {
         let mut controller = Controller::new(profile.clone(), LOOPS, PADDING_BYTES_PER_DAY, true);
         controller.enable(Control::FastOnly);
         Windows {
@@ -42,66 +42,66 @@ impl Windows {
     }
 
     /// Data of a unit at most.
-    pub fn unit_bytes_max(&self) -> u64 {
+    pub(crate) fn unit_bytes_max(&self) -> u64 {
         self.bcw.write_bytes_max() / 2
     }
 
-    pub fn ask_at(&self) -> Instant {
+    pub(crate) fn ask_at(&self) -> Instant {
         self.ask_at
     }
 
-    pub fn wants_flush(&self) -> bool {
+    pub(crate) fn wants_flush(&self) -> bool {
         self.flush_wanted
     }
 
     /// Nothing is wanted any more.
-    pub fn forgets(&mut self) {
+    pub(crate) fn forgets(&mut self) {
         (self.flush_wanted, self.ask_at) = (false, Instant::NEVER);
     }
 
     /// It is being asked.
-    pub fn is_asked(&mut self) {
+    pub(crate) fn is_asked(&mut self) {
         self.ask_at = Instant::NEVER;
     }
 
     /// The drive is given so much.
-    pub fn takes(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn takes(&mut self, now: Instant, bytes: u64) {
         self.bcw.commit(now, bytes);
         self.bcw.issued(bytes, false);
         self.part_bytes = bytes;
     }
 
     /// The drive has written that.
-    pub fn wrote(&mut self, issued: Instant, now: Instant) {
+    pub(crate) fn wrote(&mut self, issued: Instant, now: Instant) {
         self.bcw.completed(now, self.part_bytes, now.since(issued), false);
     }
 
-    pub fn flush_begins(&mut self, now: Instant) {
+    pub(crate) fn flush_begins(&mut self, now: Instant) {
         self.flush_wanted = false;
         self.bcw.flush_issued(now);
     }
 
-    pub fn flush_ends(&mut self, now: Instant, is_ok: bool) {
+    pub(crate) fn flush_ends(&mut self, now: Instant, is_ok: bool) {
         self.bcw.flush_done(now, is_ok);
     }
 
     /// The head is written, which belongs to no stream.
-    pub fn head_begins(&mut self) {
+    pub(crate) fn head_begins(&mut self) {
         self.bcw.disturbed(false);
     }
 
-    pub fn head_ends(&mut self, now: Instant) {
+    pub(crate) fn head_ends(&mut self, now: Instant) {
         self.bcw.undisturbed(now);
     }
 
     /// Is the drive not what it is believed to be?
-    pub fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         matches!(self.bcw.state(), State::Off | State::Faulted | State::Unreliable)
     }
 
     /// Is it time to write a unit of so many bytes, which somebody waits for or not? If not, a flush may
     /// be wanted now, or a question later.
-    pub fn may_write(&mut self, now: Instant, bytes: u64, is_pressed: bool) -> bool {
+    pub(crate) fn may_write(&mut self, now: Instant, bytes: u64, is_pressed: bool) -> bool {
         if bytes > 0 {
             self.bcw.note_demand(now, bytes);
             let fits = matches!(self.bcw.next(now, Some(bytes)), Action::Write);
@@ -118,11 +118,11 @@ impl Windows {
         false
     }
 
-    pub fn state(&self) -> &'static str {
+    pub(crate) fn state(&self) -> &'static str {
         self.bcw.state().name()
     }
 
-    pub fn forced(&self) -> u64 {
+    pub(crate) fn forced(&self) -> u64 {
         self.forced
     }
 }

@@ -37,18 +37,18 @@ fn extent(op: &IoOp) -> (u64, u64) {
 /// An entry that was with a leg, and whether it was new there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Landed {
-    pub leg: usize,
-    pub id: EntryId,
-    pub new: bool,
+    pub(crate) leg: usize,
+    pub(crate) id: EntryId,
+    pub(crate) new: bool,
 }
 
 /// Writes so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WriteStats {
-    pub accepted_bytes: u64,
-    pub written_bytes: [u64; 2],
-    pub held: u64,
-    pub held_ns: u64,
+    pub(crate) accepted_bytes: u64,
+    pub(crate) written_bytes: [u64; 2],
+    pub(crate) held: u64,
+    pub(crate) held_ns: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub fn new(config: &PairConfig, capacity_bytes: u64, idle: Duration) -> Writes {
+    pub(crate) fn new(config: &PairConfig, capacity_bytes: u64, idle: Duration) -> Writes {
         Writes {
             capacity_bytes,
             cache_bytes: config.cache_bytes,
@@ -78,47 +78,53 @@ impl Writes {
         }
     }
 
-    pub fn stats(&self) -> WriteStats {
+    pub(crate) fn stats(&self) -> WriteStats {
         self.stats
     }
 
-    pub fn write_bytes_per_s(&self) -> u64 {
+    pub(crate) fn write_bytes_per_s(&self) -> u64 {
         self.pace.write_bytes_per_s()
     }
 
     /// Nothing waits and nothing is under way.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.queues.are_empty() && self.held.is_empty()
     }
 
-    pub fn reader_lacks(&self, roles: &Roles) -> bool {
+    pub(crate) fn reader_lacks(&self, roles: &Roles) -> bool {
         self.queues.has_backlog(roles.other())
     }
 
-    pub fn hold(&mut self, io: IoId, op: IoOp, now: Instant) {
+    pub(crate) fn hold(&mut self, io: IoId, op: IoOp, now: Instant) {
         let (offset, length) = extent(&op);
         assert!(offset + length <= self.capacity_bytes, "a write lies within the pair");
         self.held.push_back(Held { io, op, since: now });
     }
 
     /// A leg is dead: all that the other one lacks is new to it.
-    pub fn leg_died(&mut self, leg: usize) {
+    pub(crate) fn leg_died(&mut self, leg: usize) {
         self.queues.leg_died(leg);
     }
 
     /// From now on the legs take turns. What is accepted since then one of them lacks.
-    pub fn begin_turns(&mut self, roles: &Roles, cache: &Cache, records: &mut Records) {
+    pub(crate) fn begin_turns(&mut self, roles: &Roles, cache: &Cache, records: &mut Records) {
         self.queues.begin_turns(roles.other());
         records.begins_period(cache.iter().map(|(_, entry)| entry));
     }
 
     /// The writer wrote until then, and since so long.
-    pub fn writer_rests(&mut self, (until, wrote_for): (Instant, Duration)) {
+    pub(crate) fn writer_rests(&mut self, (until, wrote_for): (Instant, Duration)) {
         self.pace.turns(until, wrote_for);
     }
 
     /// Roles have changed; a leg writes for this share of a period.
-    pub fn turn(&mut self, share_ppm: u64, roles: &Roles, cache: &Cache, records: &mut Records) {
+    pub(crate) fn turn(
+        &mut self,
+        share_ppm: u64,
+        roles: &Roles,
+        cache: &Cache,
+        records: &mut Records,
+    ) {
         self.pace.writes_for(share_ppm);
         self.queues.turn(roles.lead());
         let backlog = self.queues.backlog(roles.other());
@@ -126,7 +132,7 @@ impl Writes {
     }
 
     /// What the writer has and lacks; the caller knows of flushes.
-    pub fn writer(
+    pub(crate) fn writer(
         &self,
         roles: &Roles,
         cache: &Cache,
@@ -148,7 +154,13 @@ impl Writes {
 
     /// Has the lead everything that was answered up to here and is not durable on the other leg? What
     /// waits for its answer is no part of a flush.
-    pub fn lead_has(&self, upto: u64, roles: &Roles, cache: &Cache, commands: &Commands) -> bool {
+    pub(crate) fn lead_has(
+        &self,
+        upto: u64,
+        roles: &Roles,
+        cache: &Cache,
+        commands: &Commands,
+    ) -> bool {
         let lead = roles.lead();
         let waiting = self
             .queues
@@ -168,7 +180,7 @@ impl Writes {
 /// Acceptance.
 impl Writes {
     /// When the first held write may be accepted, as far as time decides it.
-    pub fn due(
+    pub(crate) fn due(
         &self,
         roles: &Roles,
         cache: &Cache,
@@ -211,7 +223,7 @@ impl Writes {
     }
 
     /// Accepts what may be accepted.
-    pub fn admit(
+    pub(crate) fn admit(
         &mut self,
         roles: &Roles,
         cache: &mut Cache,
@@ -329,7 +341,7 @@ pub(super) fn summed(
 /// To the legs.
 impl Writes {
     /// Sends what the writing legs can take; `is_waited_for`: a FLUSH waits.
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         is_waited_for: bool,
         roles: &Roles,
@@ -398,12 +410,12 @@ impl Writes {
     }
 
     /// An entry is not with its leg any more.
-    pub fn ended(&mut self, landed: Landed) {
+    pub(crate) fn ended(&mut self, landed: Landed) {
         self.queues.ended(landed.leg, landed.new);
     }
 
     /// … and the leg has it, or is dead. Returns the extent of a write that it has.
-    pub fn landed(
+    pub(crate) fn landed(
         &mut self,
         Landed { leg, id, .. }: Landed,
         checksums: Option<&[u32]>,

@@ -25,25 +25,25 @@ const RATE_WINDOW: Duration = Duration::from_s(1);
 /// A steering policy, shared by the volumes that are configured alike.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedSteer {
-    pub config: SteerConfig,
-    pub policy: Box<dyn Steer>,
+    pub(crate) config: SteerConfig,
+    pub(crate) policy: Box<dyn Steer>,
 }
 
 /// Everything that steering keeps.
 #[derive(Clone, Debug)]
 pub(crate) struct Steering {
-    pub shared: Vec<SharedSteer>,
+    pub(crate) shared: Vec<SharedSteer>,
     /// Is any policy asked where a write goes?
     is_asked: bool,
     /// Does any learn?
     learns: bool,
     /// No policy minds that dirty blocks are written home in the quiet.
-    pub homes_in_quiet: bool,
+    pub(crate) homes_in_quiet: bool,
     /// Users' reads, and their reads and writes.
     reads: Rate,
     requests: Rate,
     /// Under fixed placement, if a policy wants it.
-    pub stripes: Option<Stripes>,
+    pub(crate) stripes: Option<Stripes>,
     /// Kept for their memory.
     ssds: Vec<SsdView>,
     hdds: Vec<HddView>,
@@ -52,21 +52,21 @@ pub(crate) struct Steering {
 /// A write that asks where it goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
-    pub request: &'a Request,
+    pub(crate) request: &'a Request,
     /// Bytes of the whole blocks that it touches.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Where its tier wants it.
-    pub intention: Intention,
+    pub(crate) intention: Intention,
     /// An SSD may take it that belongs on a hard drive, while that is busy.
-    pub detours: bool,
+    pub(crate) detours: bool,
     /// The steering policy of its volume, if it has one.
-    pub steer: Option<usize>,
+    pub(crate) steer: Option<usize>,
     /// A commit waits for flushes of hard drives.
-    pub settles_hdds: bool,
+    pub(crate) settles_hdds: bool,
 }
 
 impl Steering {
-    pub fn new(shared: Vec<SharedSteer>, config: &EngineConfig) -> Self {
+    pub(crate) fn new(shared: Vec<SharedSteer>, config: &EngineConfig) -> Self {
         let striped = shared.iter().any(|steer| steer.policy.stripes());
         let ssds = config.with_role(Role::Ssd).filter(|_| striped);
         let capacities: Vec<u64> =

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, IoError, Op, Request};
 
 /// Streams at most.
-pub const STREAMS_MAX: usize = 10_000;
+pub(crate) const STREAMS_MAX: usize = 10_000;
 
 impl Device {
     /// Takes any job that waits by stream.

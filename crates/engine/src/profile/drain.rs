@@ -92,7 +92,7 @@ fn trial(
 ///
 /// # Errors
 /// The drive's or the budget's.
-pub fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<Drain, MeasureError> {
+pub(crate) fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<Drain, MeasureError> {
     session.begin(WHAT);
     let dirty = steps.fast_bytes * 3 / 4;
     let trials = |session: &mut Session<'_>, wait_ns, count: usize| {

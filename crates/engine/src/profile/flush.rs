@@ -26,7 +26,7 @@ pub struct FlushCost {
 ///
 /// # Errors
 /// The drive's or the budget's.
-pub fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<FlushCost, MeasureError> {
+pub(crate) fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<FlushCost, MeasureError> {
     session.begin(WHAT);
     let mut points = Vec::new();
     for quarters in 0..4 {
@@ -45,7 +45,7 @@ pub fn measure(session: &mut Session<'_>, steps: &Steps) -> Result<FlushCost, Me
 }
 
 /// The line through (dirty bytes, latency).
-pub fn fit(points: &[(u64, u64)]) -> FlushCost {
+pub(crate) fn fit(points: &[(u64, u64)]) -> FlushCost {
     let signed: Vec<(u64, i64)> =
         points.iter().map(|point| (point.0, i64::try_from(point.1).unwrap_or(i64::MAX))).collect();
     let Some(line) = Line::through(&signed) else {

@@ -46,7 +46,7 @@ impl Mechanics {
 ///
 /// # Errors
 /// The drive's.
-pub fn measure(session: &mut Session<'_>) -> Result<Mechanics, MeasureError> {
+pub(crate) fn measure(session: &mut Session<'_>) -> Result<Mechanics, MeasureError> {
     session.begin("seeks");
     let capacity = session.capacity_bytes();
     let mut mechanics = Mechanics::default();
@@ -103,7 +103,7 @@ fn pairs(distance: u64, capacity: u64) -> Vec<u64> {
 
 /// The least that a read can take, and the turn: of values spread evenly over one turn the least and
 /// the largest are a part of it from its ends.
-pub fn seek_and_turn(latencies_ns: &[u64]) -> (u64, u64) {
+pub(crate) fn seek_and_turn(latencies_ns: &[u64]) -> (u64, u64) {
     let mut sorted = latencies_ns.to_vec();
     sorted.sort_unstable();
     let sorted = together(&sorted);

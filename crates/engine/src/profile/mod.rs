@@ -4,10 +4,10 @@
 //! refined online. The engine decides by these numbers and survives their being wrong.
 
 mod detail;
-pub mod drain;
-pub mod flush;
+pub(crate) mod drain;
+pub(crate) mod flush;
 pub mod hdd;
-pub mod mechanics;
+pub(crate) mod mechanics;
 mod probe;
 mod series;
 pub mod ssd;
@@ -64,7 +64,7 @@ impl SsdProfile {
 }
 
 /// The largest queue depth that is measured.
-pub const DEPTH_MAX: u64 = ssd::DEPTHS[ssd::DEPTHS.len() - 1];
+pub(crate) const DEPTH_MAX: u64 = ssd::DEPTHS[ssd::DEPTHS.len() - 1];
 
 impl Default for SsdProfile {
     /// A SATA drive of middling age (guess): used until one is profiled.

@@ -95,12 +95,12 @@ impl<'a> Session<'a> {
     }
 
     /// The time now, in ns.
-    pub fn now_ns(&self) -> u64 {
+    pub(crate) fn now_ns(&self) -> u64 {
         self.probe.now_ns()
     }
 
     /// From now on `what` is measured.
-    pub fn begin(&mut self, what: &'static str) {
+    pub(crate) fn begin(&mut self, what: &'static str) {
         self.what = what;
         (self.progress)(what);
     }
@@ -136,7 +136,7 @@ impl<'a> Session<'a> {
     }
 
     /// Lets the drive rest.
-    pub fn rest(&mut self, ns: u64) {
+    pub(crate) fn rest(&mut self, ns: u64) {
         self.probe.rest(ns);
     }
 
@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// The drive's, or the budget's before anything is submitted.
-    pub fn keep(&mut self, depth: usize, ops: &[DriveOp]) -> Result<Vec<u64>, MeasureError> {
+    pub(crate) fn keep(&mut self, depth: usize, ops: &[DriveOp]) -> Result<Vec<u64>, MeasureError> {
         let is_write = |op: &&DriveOp| matches!(op.kind, DriveOpKind::Write { .. });
         let writes: u64 = ops.iter().filter(is_write).map(|op| op.length_bytes).sum();
         if writes > self.left_bytes() {
@@ -167,7 +167,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// As [`Session::keep`].
-    pub fn write_next(&mut self, bytes: u64) -> Result<u64, MeasureError> {
+    pub(crate) fn write_next(&mut self, bytes: u64) -> Result<u64, MeasureError> {
         if self.position + bytes > self.capacity_bytes() {
             self.position = 0;
         }
@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
     }
 
     /// The stream goes on at the beginning of the drive. What depends on the region is measured there.
-    pub fn rewind(&mut self) {
+    pub(crate) fn rewind(&mut self) {
         self.position = 0;
     }
 
@@ -186,7 +186,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// As [`Session::keep`].
-    pub fn flush(&mut self, room: u64) -> Result<u64, MeasureError> {
+    pub(crate) fn flush(&mut self, room: u64) -> Result<u64, MeasureError> {
         let latency = self.one(FLUSH)?;
         if self.position + room > self.capacity_bytes() {
             self.position = 0;
@@ -198,7 +198,11 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// As [`Session::keep`].
-    pub fn read(&mut self, offset_bytes: u64, length_bytes: u64) -> Result<u64, MeasureError> {
+    pub(crate) fn read(
+        &mut self,
+        offset_bytes: u64,
+        length_bytes: u64,
+    ) -> Result<u64, MeasureError> {
         self.one(DriveOp { kind: DriveOpKind::Read, offset_bytes, length_bytes })
     }
 }

@@ -11,7 +11,7 @@ use super::staircase::Spikes;
 use tandem_block::{BLOCK_BYTES, DriveOp, DriveOpKind, GIB, KIB, MIB, Rng};
 
 /// Depths that are measured.
-pub const DEPTHS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+pub(crate) const DEPTHS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Bursts at each depth, and the rest before each, in ns.
 const BURSTS: usize = 5;
 const REST_NS: u64 = 50_000_000;
@@ -163,7 +163,7 @@ fn until_used_up(session: &mut Session<'_>) -> Result<Vec<u64>, MeasureError> {
 }
 
 /// Where the rate falls for good, in chunks.
-pub fn knee(chunks_ns: &[u64]) -> Option<usize> {
+pub(crate) fn knee(chunks_ns: &[u64]) -> Option<usize> {
     (KNEE_CHUNKS..=chunks_ns.len()).find_map(|end| knee_at_end(&chunks_ns[..end]))
 }
 
@@ -238,7 +238,7 @@ pub fn collections(session: &mut Session<'_>, costs: &mut SsdCosts) -> Result<()
 }
 
 /// Median length of the stalls among these latencies, and their share of the time in millionths.
-pub fn stalls(latencies_ns: &[u64]) -> (Option<u64>, Option<u64>) {
+pub(crate) fn stalls(latencies_ns: &[u64]) -> (Option<u64>, Option<u64>) {
     let mut spikes = Spikes::default();
     let stalled: Vec<bool> = latencies_ns.iter().map(|latency| spikes.see(*latency)).collect();
     let of = |wanted: bool| -> Vec<u64> {

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use tandem_block::{KIB, MIB};
 
 /// Sizes that are measured.
-pub const WRITE_SIZES: [u64; 4] = [4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB];
+pub(crate) const WRITE_SIZES: [u64; 4] = [4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB];
 /// A spike is longer than this, in ns …
 const SPIKE_NS: u64 = 2_000_000;
 /// … and than so many medians of the writes before it.
@@ -125,13 +125,13 @@ pub struct Staircase {
     /// Steps by size, ascending; sizes without any are left out.
     pub steps: Vec<Steps>,
     /// Why there is no staircase that writes could be steered by; `None` if there is one.
-    pub none: Option<String>,
+    pub(crate) none: Option<String>,
     /// The first stream of each size, for a plot.
     pub streams: Vec<Stream>,
 }
 
 /// The steps of streams of one size; `None` if a stage is missing.
-pub fn fit(streams: &[Stream]) -> Option<Steps> {
+pub(crate) fn fit(streams: &[Stream]) -> Option<Steps> {
     let write_bytes = streams.first()?.write_bytes;
     assert!(
         streams.iter().all(|stream| stream.write_bytes == write_bytes),
@@ -213,7 +213,7 @@ fn jitter_ppm(counts: &[u64]) -> u64 {
 ///
 /// # Errors
 /// The drive's.
-pub fn measure(session: &mut Session<'_>) -> Result<Staircase, MeasureError> {
+pub(crate) fn measure(session: &mut Session<'_>) -> Result<Staircase, MeasureError> {
     let mut staircase = Staircase { steps: Vec::new(), none: None, streams: Vec::new() };
     let (mut slowest_fast_ns, mut is_over) = (0, false);
     for write_bytes in WRITE_SIZES {

@@ -85,7 +85,7 @@ impl Throughput {
 
     /// Requests that windows of so many bins reach in all but `1 - confidence` of the cases; `None`
     /// if the measurement was shorter than a window.
-    pub fn reached(&self, bins: usize, confidence_ppm: u32) -> Option<u64> {
+    pub(crate) fn reached(&self, bins: usize, confidence_ppm: u32) -> Option<u64> {
         let sorted = self.windows(bins);
         let left_out = 1_000_000 - u64::from(confidence_ppm.min(1_000_000));
         let index = sorted.len() as u64 * left_out / 1_000_000;

@@ -99,7 +99,11 @@ impl Side {
     }
 
     /// What one of the promise's requests costs on this side, by these costs; `None`: none come here.
-    pub fn cost_ns(self, promise: &Promise, cost_ns: &dyn Fn(Kind, u64) -> u64) -> Option<u64> {
+    pub(crate) fn cost_ns(
+        self,
+        promise: &Promise,
+        cost_ns: &dyn Fn(Kind, u64) -> u64,
+    ) -> Option<u64> {
         let does = match (self, promise.does) {
             (Side::Reads, Does::Write) | (Side::Writes, Does::Read) => return None,
             (Side::Reads, _) => Does::Read,
@@ -160,7 +164,7 @@ pub fn asked(config: &QosConfig, device: DeviceId, side: Side) -> Result<Vec<u64
 
 /// What is given of what was asked for: all of it, or where that is more than there is each its
 /// proportion, which is isolation alone.
-pub fn scaled(asked_ppb: &[u64], background_ppb: u64) -> Vec<u64> {
+pub(crate) fn scaled(asked_ppb: &[u64], background_ppb: u64) -> Vec<u64> {
     let sum: u128 = asked_ppb.iter().map(|ppb| u128::from(*ppb)).sum();
     let sum = (sum + u128::from(background_ppb)).max(u128::from(WHOLE_PPB));
     let scale = |ppb: &u64| {

@@ -7,7 +7,7 @@ use super::sliced::Sliced;
 use super::{Apart, Divide, QosEntry};
 
 /// Registry line.
-pub const ENTRY: QosEntry = QosEntry {
+pub(crate) const ENTRY: QosEntry = QosEntry {
     name: "apart",
     summary: "as edf, sequential writes apart from random ones in batches of 10 s",
     source: "IANUS 4.4",

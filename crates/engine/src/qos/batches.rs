@@ -7,7 +7,7 @@ use super::sliced::Sliced;
 use super::{Apart, Divide, QosEntry};
 
 /// Registry line.
-pub const ENTRY: QosEntry = QosEntry {
+pub(crate) const ENTRY: QosEntry = QosEntry {
     name: "batches",
     summary: "reads and writes apart in batches of 100 ms, nothing promised",
     source: "IANUS 5.1, a baseline (P9)",

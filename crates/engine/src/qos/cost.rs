@@ -9,7 +9,7 @@ use std::fmt;
 use tandem_block::Duration;
 
 /// Kinds of request by cost.
-pub const KINDS: usize = 4;
+pub(crate) const KINDS: usize = 4;
 /// Nothing was done in the worst window: no rate can be promised.
 pub const UNBOUNDED_NS: u64 = u64::MAX;
 
@@ -33,7 +33,7 @@ impl Kind {
 
     /// Its place in `ALL`.
     #[inline]
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         usize::from(!self.read) * 2 + usize::from(self.sequential)
     }
 }
@@ -124,7 +124,7 @@ impl CostTable {
     ///
     /// # Errors
     /// If the table is empty.
-    pub fn mean(&self, depth: u32) -> Result<Curve, CostError> {
+    pub(crate) fn mean(&self, depth: u32) -> Result<Curve, CostError> {
         self.by_size(depth, |row| row.mean_ns)
     }
 
@@ -159,7 +159,7 @@ impl CostTable {
     }
 
     /// Profiled windows, shortest first.
-    pub fn windows(&self) -> impl Iterator<Item = Duration> + '_ {
+    pub(crate) fn windows(&self) -> impl Iterator<Item = Duration> + '_ {
         self.windows_ns.iter().map(|ns| Duration::from_ns(*ns))
     }
 }
@@ -167,20 +167,20 @@ impl CostTable {
 impl Curve {
     /// What is taken of a drive without a profile, where streams have weights and limits alone: 50 us
     /// and 5 ns a byte (guess; nothing is promised by it).
-    pub fn nominal() -> Curve {
+    pub(crate) fn nominal() -> Curve {
         let point = |bytes: u64| (bytes, 50_000 + bytes * 5);
         Curve { points: std::array::from_fn(|_| [4096, 1 << 20].map(point).to_vec()) }
     }
 
     /// Has this kind been profiled?
-    pub fn knows(&self, kind: Kind) -> bool {
+    pub(crate) fn knows(&self, kind: Kind) -> bool {
         !self.points[kind.index()].is_empty()
     }
 
     /// The cost of one request, in ns, at least 1. A kind that was not profiled costs what the other
     /// pattern costs, or what the dearest does.
     #[inline]
-    pub fn cost_ns(&self, kind: Kind, bytes: u64) -> u64 {
+    pub(crate) fn cost_ns(&self, kind: Kind, bytes: u64) -> u64 {
         let points = &self.points[kind.index()];
         if points.is_empty() {
             return self.stand_in_ns(kind, bytes);

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use tandem_block::{Duration, Instant, ObjectId, Request, StreamId};
 
 /// Position of a stream: in the configuration, or behind its end for everything else.
-pub type StreamIndex = u16;
+pub(crate) type StreamIndex = u16;
 
 /// No stream: flushes, batches and work of our own.
 pub(crate) const NO_STREAM: StreamIndex = StreamIndex::MAX;
@@ -94,7 +94,7 @@ impl Delivery {
 
     /// Closes the windows that are over.
     #[inline]
-    pub fn pass(&mut self, now: Instant) {
+    pub(crate) fn pass(&mut self, now: Instant) {
         if now.since(self.begun).ns >= self.window.ns {
             self.close(now);
         }
@@ -146,7 +146,7 @@ pub struct Client {
 
 /// Everybody who is told apart.
 #[derive(Clone, Debug)]
-pub struct Clients {
+pub(crate) struct Clients {
     by_volume: HashMap<ObjectId, StreamIndex, FixedState>,
     by_stream: HashMap<StreamId, StreamIndex, FixedState>,
     list: Vec<Client>,
@@ -157,7 +157,7 @@ impl Clients {
     ///
     /// # Panics
     /// If there are more than 65,534; the configuration bounds them.
-    pub fn new(config: &QosConfig) -> Clients {
+    pub(crate) fn new(config: &QosConfig) -> Clients {
         assert!(
             config.streams.len() < usize::from(StreamIndex::MAX),
             "each stream has a number of its own"
@@ -186,17 +186,17 @@ impl Clients {
     }
 
     /// Windows are counted from now on.
-    pub fn begin(&mut self, now: Instant) {
+    pub(crate) fn begin(&mut self, now: Instant) {
         self.list.iter_mut().for_each(|client| client.delivery.begun = now);
     }
 
     /// In the order of the configuration; the last is everything else.
-    pub fn list(&self) -> &[Client] {
+    pub(crate) fn list(&self) -> &[Client] {
         &self.list
     }
 
     /// A copy in which every window is closed that is over.
-    pub fn list_at(&self, now: Instant) -> Vec<Client> {
+    pub(crate) fn list_at(&self, now: Instant) -> Vec<Client> {
         let mut list = self.list.clone();
         list.iter_mut().for_each(|client| client.delivery.pass(now));
         list
@@ -204,7 +204,7 @@ impl Clients {
 
     /// A request arrives: whose is it, and does it go on where the last one ended?
     #[inline]
-    pub fn arrived(&mut self, now: Instant, request: &Request) -> (StreamIndex, bool) {
+    pub(crate) fn arrived(&mut self, now: Instant, request: &Request) -> (StreamIndex, bool) {
         let others = self.list.len() as StreamIndex - 1;
         let known = if self.by_stream.is_empty() {
             None
@@ -223,7 +223,7 @@ impl Clients {
 
     /// A request was answered.
     #[inline]
-    pub fn answered(&mut self, now: Instant, index: StreamIndex, bytes: u64) {
+    pub(crate) fn answered(&mut self, now: Instant, index: StreamIndex, bytes: u64) {
         self.list[usize::from(index)].delivery.answered(now, bytes);
     }
 }

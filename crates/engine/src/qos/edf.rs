@@ -8,7 +8,7 @@ use super::{Candidate, Qos, QosEntry, QueueView, StreamsView};
 use crate::device::Class;
 
 /// Registry line.
-pub const ENTRY: QosEntry = QosEntry {
+pub(crate) const ENTRY: QosEntry = QosEntry {
     name: "edf",
     summary: "reserved streams by deadline (earliest first), the slack to others by weight",
     source: "IANUS 4.2; requirements B9",

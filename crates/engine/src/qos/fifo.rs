@@ -4,7 +4,7 @@ use super::{Qos, QosEntry, QueueView};
 use crate::device::Class;
 
 /// Registry line.
-pub const ENTRY: QosEntry = QosEntry {
+pub(crate) const ENTRY: QosEntry = QosEntry {
     name: "fifo",
     summary: "users in order of arrival, background work when no user waits",
     source: "design decision 10",

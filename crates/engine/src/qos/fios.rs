@@ -8,7 +8,7 @@ use super::sliced::Sliced;
 use super::{Apart, Divide, QosEntry};
 
 /// Registry line.
-pub const ENTRY: QosEntry = QosEntry {
+pub(crate) const ENTRY: QosEntry = QosEntry {
     name: "fios",
     summary: "reads before writes in time slices, streams alike (like FIOS)",
     source: "IANUS 6, a baseline (P8)",

@@ -17,13 +17,13 @@ const AHEAD_PPB: u64 = WHOLE_PPB / 100;
 
 /// One drive's time: who waits for it, and what requests cost there.
 #[derive(Clone, Debug)]
-pub struct Lane {
+pub(crate) struct Lane {
     /// Which requests come here.
     side: Side,
     /// Waiting jobs.
-    pub queues: Streams,
+    pub(crate) queues: Streams,
     /// What requests cost.
-    pub observed: Observed,
+    pub(crate) observed: Observed,
     /// Of each stream: of what it asked for, how much was admitted, in billionths (less than a whole
     /// only where more was promised than there is).
     admitted_ppb: Vec<u64>,
@@ -57,7 +57,7 @@ impl Lane {
 
     /// Shares at what requests cost now: a promised request always stands for one part of its rate,
     /// others for what they cost beside it.
-    pub fn price(&mut self, config: &QosConfig) {
+    pub(crate) fn price(&mut self, config: &QosConfig) {
         for (index, stream) in config.streams.iter().enumerate() {
             let Some(promise) = stream.promise.as_ref().filter(|_| self.admitted_ppb[index] > 0)
             else {
@@ -107,7 +107,7 @@ impl Lanes {
     ///
     /// # Errors
     /// The first promise that cannot be made.
-    pub fn new(
+    pub(crate) fn new(
         config: &QosConfig,
         order: &dyn Qos,
         device: DeviceId,
@@ -122,45 +122,45 @@ impl Lanes {
     }
 
     /// All of them, by index.
-    pub fn iter(&self) -> impl Iterator<Item = &Lane> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Lane> {
         self.list.iter()
     }
 
     /// How many there are.
     #[inline]
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.list.len()
     }
 
     /// The lane of a read, or of anything else.
     #[inline]
-    pub fn index_of(&self, read: bool) -> usize {
+    pub(crate) fn index_of(&self, read: bool) -> usize {
         usize::from(!read) & (self.list.len() - 1)
     }
 
     /// One of them.
     #[inline]
-    pub fn lane(&mut self, index: usize) -> &mut Lane {
+    pub(crate) fn lane(&mut self, index: usize) -> &mut Lane {
         &mut self.list[index]
     }
 
     /// Does anything wait?
-    pub fn has_waiting(&self) -> bool {
+    pub(crate) fn has_waiting(&self) -> bool {
         self.list.iter().any(|lane| lane.queues.waiting() > 0)
     }
 
     /// Users' reads that wait.
-    pub fn waiting_reads(&self) -> u32 {
+    pub(crate) fn waiting_reads(&self) -> u32 {
         self.list.iter().map(|lane| lane.queues.waiting_reads()).sum()
     }
 
     /// Any job at all, for a drive that is dead.
-    pub fn take_any(&mut self, now: Instant) -> Option<Taken> {
+    pub(crate) fn take_any(&mut self, now: Instant) -> Option<Taken> {
         self.list.iter_mut().find_map(|lane| lane.queues.take_any(now))
     }
 
     /// A limit is one for both sides: what one has spent holds the other back too.
-    pub fn share_limit(&mut self, from: usize, stream: usize, now: Instant) {
+    pub(crate) fn share_limit(&mut self, from: usize, stream: usize, now: Instant) {
         if self.list.len() < 2 {
             return;
         }

@@ -13,15 +13,15 @@
 //! ```
 
 pub mod admit;
-pub mod apart;
-pub mod batches;
+pub(crate) mod apart;
+pub(crate) mod batches;
 pub mod cost;
 pub mod delivery;
-pub mod edf;
-pub mod fifo;
-pub mod fios;
-pub mod lanes;
-pub mod observed;
+pub(crate) mod edf;
+pub(crate) mod fifo;
+pub(crate) mod fios;
+pub(crate) mod lanes;
+pub(crate) mod observed;
 pub mod reserve;
 mod sliced;
 pub mod streams;
@@ -41,7 +41,7 @@ pub struct QueueView {
     /// Of the background jobs.
     pub background: Option<u64>,
     /// Background commands in flight on this device.
-    pub background_in_flight: u32,
+    pub(crate) background_in_flight: u32,
 }
 
 /// Who of the streams could go next; none that its limit holds back. A stream to which its share is
@@ -49,18 +49,18 @@ pub struct QueueView {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamsView {
     /// Among the streams whose share is owed to them now: the earliest deadline.
-    pub due: Option<Instant>,
+    pub(crate) due: Option<Instant>,
     /// Among the streams with a weight: the one that has had the least of the slack.
-    pub weighted: Option<u64>,
+    pub(crate) weighted: Option<u64>,
     /// Among the streams with a reservation and no weight: the one that has had the least beyond its
     /// share.
-    pub ahead: Option<u64>,
+    pub(crate) ahead: Option<u64>,
     /// Deadline of the first background job, if its share is owed to it now.
-    pub background_due: Option<Instant>,
+    pub(crate) background_due: Option<Instant>,
     /// … and what background work has had of the slack, if any waits.
-    pub background: Option<u64>,
+    pub(crate) background: Option<u64>,
     /// Background commands in flight on this device.
-    pub background_in_flight: u32,
+    pub(crate) background_in_flight: u32,
 }
 
 /// Whom an order chose.
@@ -80,7 +80,7 @@ pub enum Candidate {
 
 /// By what requests are told apart in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Divide {
+pub(crate) enum Divide {
     /// Reads from writes.
     ReadsFromWrites,
     /// Sequential writes from random ones; reads go at any time.
@@ -91,16 +91,16 @@ pub enum Divide {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Apart {
     /// Which sorts.
-    pub divide: Divide,
+    pub(crate) divide: Divide,
     /// How long writes, or random writes, are served while others wait, in ns; and how long reads, or
     /// sequential writes.
-    pub slice_ns: [u64; 2],
+    pub(crate) slice_ns: [u64; 2],
 }
 
 impl Apart {
     /// Which slice a request belongs to; `None`: any.
     #[inline]
-    pub fn side(&self, read: bool, sequential: bool) -> Option<bool> {
+    pub(crate) fn side(&self, read: bool, sequential: bool) -> Option<bool> {
         match self.divide {
             Divide::ReadsFromWrites => Some(read),
             Divide::SequentialFromRandomWrites => (!read).then_some(sequential),
@@ -144,9 +144,9 @@ pub struct QosEntry {
     /// Its name.
     pub name: &'static str,
     /// What it does, in a line.
-    pub summary: &'static str,
+    pub(crate) summary: &'static str,
     /// Where it is from.
-    pub source: &'static str,
+    pub(crate) source: &'static str,
     /// Makes one.
     pub build: fn() -> Box<dyn Qos>,
 }

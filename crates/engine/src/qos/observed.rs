@@ -21,7 +21,7 @@ const ENVELOPE: Duration = Duration::from_s(10);
 
 /// One drive's costs as they are seen.
 #[derive(Clone, Debug)]
-pub struct Observed {
+pub(crate) struct Observed {
     mean: Curve,
     /// The dearest that the profile saw over `ENVELOPE`.
     worst: Option<Curve>,
@@ -35,16 +35,16 @@ pub struct Observed {
     /// … since the envelope was last looked at: saturated time, and at the dearest.
     envelope: (u64, u64),
     /// Windows looked at, and those in which the drive did less than the profile's worst.
-    pub windows: u64,
+    pub(crate) windows: u64,
     /// See `windows`.
-    pub outside: u64,
+    pub(crate) outside: u64,
     /// Was the last window outside?
-    pub is_outside: bool,
+    pub(crate) is_outside: bool,
 }
 
 impl Observed {
     /// Begins with the profile; without one with nominal costs, of which nothing is outside.
-    pub fn new(table: Option<&CostTable>, depth: u32) -> Observed {
+    pub(crate) fn new(table: Option<&CostTable>, depth: u32) -> Observed {
         let mean = table.and_then(|table| table.mean(depth).ok());
         let longest = table.and_then(|table| table.windows().filter(|w| *w <= ENVELOPE).last());
         let worst = longest
@@ -66,27 +66,27 @@ impl Observed {
 
     /// What one request costs now, in ns.
     #[inline]
-    pub fn cost_ns(&self, kind: Kind, bytes: u64) -> u64 {
+    pub(crate) fn cost_ns(&self, kind: Kind, bytes: u64) -> u64 {
         // below 2^36 (a minute) times at most 2^22
         let mean = self.mean.cost_ns(kind, bytes).min(1 << 36);
         (mean * self.factor[kind.index()]) >> 16
     }
 
     /// What requests of this kind cost now, in millionths of the profile's mean.
-    pub fn factor_ppm(&self, kind: Kind) -> u64 {
+    pub(crate) fn factor_ppm(&self, kind: Kind) -> u64 {
         self.factor[kind.index()] * 1_000_000 / ONE
     }
 
     /// … so many bytes of one. What lies in several places is read in pieces, and the cost of small
     /// requests would be charged for each: but one request was promised, whatever its pieces.
     #[inline]
-    pub fn piece_ns(&self, kind: Kind, bytes: u64, request_bytes: u64) -> u64 {
+    pub(crate) fn piece_ns(&self, kind: Kind, bytes: u64, request_bytes: u64) -> u64 {
         piece(self.cost_ns(kind, bytes.max(request_bytes)), bytes, request_bytes)
     }
 
     /// So many bytes of a user's request are done.
     #[inline]
-    pub fn completed(&mut self, kind: Kind, bytes: u64, request_bytes: u64) {
+    pub(crate) fn completed(&mut self, kind: Kind, bytes: u64, request_bytes: u64) {
         if self.saturated_since.is_none() {
             return;
         }
@@ -102,7 +102,7 @@ impl Observed {
 
     /// So the drive stands: is there more to do than it takes? True if costs have changed.
     #[inline]
-    pub fn stand(&mut self, now: Instant, is_saturated: bool) -> bool {
+    pub(crate) fn stand(&mut self, now: Instant, is_saturated: bool) -> bool {
         if let Some(since) = self.saturated_since {
             assert!(since <= now, "time never goes back");
             let ns = now.since(since).ns;

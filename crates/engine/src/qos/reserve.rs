@@ -14,7 +14,7 @@ pub const WHOLE_PPB: u64 = 1_000_000_000;
 /// deadlines, would decide. That of the paper ([IANUS §2.1]).
 pub const DEPTH: u32 = 31;
 /// The weight of a stream without reservation that has none of its own.
-pub const WEIGHT: u32 = 100;
+pub(crate) const WEIGHT: u32 = 100;
 /// The largest weight.
 pub const WEIGHT_MAX: u32 = 10_000;
 /// A promise holds over windows of this length, unless it says otherwise (guess: the shortest over
@@ -26,7 +26,7 @@ pub const CONFIDENCE_PPM: u32 = 950_000;
 /// reservations (guess).
 pub const BACKGROUND_PPB: u64 = WHOLE_PPB / 20;
 /// The weight of background work in the slack.
-pub const BACKGROUND_WEIGHT: u32 = 50;
+pub(crate) const BACKGROUND_WEIGHT: u32 = 50;
 
 /// So much in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Rate {
 
     /// A rate of the same unit that comes to so many requests of this size.
     #[must_use]
-    pub fn of_requests(self, count: u64, size_bytes: u64) -> Rate {
+    pub(crate) fn of_requests(self, count: u64, size_bytes: u64) -> Rate {
         match self {
             Rate::Requests(_) => Rate::Requests(count),
             Rate::Bytes(_) => Rate::Bytes(count.saturating_mul(size_bytes)),
@@ -56,7 +56,7 @@ impl Rate {
     }
 
     /// How long one request of this size takes at this rate, in ns.
-    pub fn interval_ns(self, size_bytes: u64) -> u64 {
+    pub(crate) fn interval_ns(self, size_bytes: u64) -> u64 {
         let (per_second, part) = match self {
             Rate::Requests(count) => (count, 1),
             Rate::Bytes(bytes) => (bytes, size_bytes),
@@ -124,7 +124,7 @@ impl Promise {
     }
 
     /// … by these costs.
-    pub fn cost_by(&self, cost_ns: &dyn Fn(Kind, u64) -> u64) -> u64 {
+    pub(crate) fn cost_by(&self, cost_ns: &dyn Fn(Kind, u64) -> u64) -> u64 {
         let cost = |read| cost_ns(Kind { read, sequential: self.sequential }, self.size_bytes);
         match self.does {
             Does::Read => cost(true),
@@ -200,7 +200,7 @@ impl Default for QosConfig {
 
 impl QosConfig {
     /// What is believed of a drive's costs.
-    pub fn costs_of(&self, device: DeviceId) -> Option<&CostTable> {
+    pub(crate) fn costs_of(&self, device: DeviceId) -> Option<&CostTable> {
         self.costs.get(usize::from(device.0))?.as_deref()
     }
 

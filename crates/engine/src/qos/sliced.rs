@@ -11,9 +11,9 @@ use crate::device::Class;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sliced {
     /// What is parted, and for how long.
-    pub apart: Apart,
+    pub(crate) apart: Apart,
     /// Are promises kept? Otherwise streams are alike but for their weights.
-    pub promises: bool,
+    pub(crate) promises: bool,
 }
 
 impl Qos for Sliced {

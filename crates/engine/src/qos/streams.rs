@@ -200,19 +200,19 @@ impl Streams {
     }
 
     /// Gives a stream another share: what its requests cost has changed.
-    pub fn set_share(&mut self, index: usize, share_ppb: u64) {
+    pub(crate) fn set_share(&mut self, index: usize, share_ppb: u64) {
         assert!(share_ppb > 0, "a promise has some share of the drive");
         self.list[index].tags.share_ppb = share_ppb;
     }
 
     /// Until when its limit holds a stream back, in ns; `None` without a limit.
-    pub fn held_until(&self, index: usize) -> Option<u64> {
+    pub(crate) fn held_until(&self, index: usize) -> Option<u64> {
         let stream = &self.list[index];
         stream.limit.map(|_| stream.allowed_ns)
     }
 
     /// Its limit holds a stream back until then at least, for what it was given elsewhere.
-    pub fn hold(&mut self, index: usize, until_ns: u64, now: Instant) {
+    pub(crate) fn hold(&mut self, index: usize, until_ns: u64, now: Instant) {
         assert!(self.list[index].limit.is_some(), "only a limit holds a stream back");
         let allowed_ns = &mut self.list[index].allowed_ns;
         *allowed_ns = until_ns.max(*allowed_ns);
@@ -220,12 +220,12 @@ impl Streams {
     }
 
     /// Jobs that wait.
-    pub fn waiting(&self) -> u32 {
+    pub(crate) fn waiting(&self) -> u32 {
         self.waiting
     }
 
     /// Users' reads among them.
-    pub fn waiting_reads(&self) -> u32 {
+    pub(crate) fn waiting_reads(&self) -> u32 {
         self.waiting_reads
     }
 
@@ -296,7 +296,7 @@ impl Streams {
     }
 
     /// Adds background work of this cost.
-    pub fn push_background(&mut self, now: Instant, cost_ns: u64, waiting: Waiting) {
+    pub(crate) fn push_background(&mut self, now: Instant, cost_ns: u64, waiting: Waiting) {
         self.waiting += 1;
         if self.background.is_empty() {
             let tags = &mut self.background_tags;
@@ -329,7 +329,7 @@ impl Streams {
     }
 
     /// When a stream may go on that its limit, or somebody else's turn, holds back.
-    pub fn next_allowed(&self) -> Instant {
+    pub(crate) fn next_allowed(&self) -> Instant {
         let turn = self.turn.map_or(ABSENT, |turn| turn.ends_ns());
         Instant::from_ns(self.held.least().unwrap_or(ABSENT).min(turn))
     }
@@ -361,7 +361,7 @@ impl Streams {
 
     /// The first read of all streams, or the first write, where the others have to wait: for space, or
     /// for a leg of a pair. In the order of arrival.
-    pub fn take_only(&mut self, now: Instant, read: bool) -> Option<Taken> {
+    pub(crate) fn take_only(&mut self, now: Instant, read: bool) -> Option<Taken> {
         let open = |stream: &Stream| stream.limit.is_none() || stream.allowed_ns <= now.ns;
         let first = |(index, stream): (usize, &Stream)| {
             let queue = if read { &stream.reads } else { &stream.writes };
@@ -373,12 +373,12 @@ impl Streams {
     }
 
     /// The first background job.
-    pub fn take_any_background(&mut self) -> Option<Taken> {
+    pub(crate) fn take_any_background(&mut self) -> Option<Taken> {
         (!self.background.is_empty()).then(|| self.take_background())
     }
 
     /// Any job at all, for a drive that is dead.
-    pub fn take_any(&mut self, now: Instant) -> Option<Taken> {
+    pub(crate) fn take_any(&mut self, now: Instant) -> Option<Taken> {
         let index = self.list.iter().position(|stream| !stream.is_empty());
         match index {
             Some(index) => {
@@ -411,7 +411,7 @@ impl Streams {
     }
 
     /// The job has to wait after all: it is the first again.
-    pub fn put_back(&mut self, now: Instant, pick: Pick, tags: JobTags, waiting: Waiting) {
+    pub(crate) fn put_back(&mut self, now: Instant, pick: Pick, tags: JobTags, waiting: Waiting) {
         let JobTags { cost_ns, side } = tags;
         let entry = Entry { waiting, cost_ns, side };
         match pick {
@@ -474,7 +474,7 @@ impl Streams {
     }
 
     /// The job left the queue without a command: nothing is charged.
-    pub fn left(&mut self, now: Instant, pick: Pick) {
+    pub(crate) fn left(&mut self, now: Instant, pick: Pick) {
         if let Pick::Stream { index, .. } = pick {
             self.refresh(usize::from(index), now);
         }
@@ -482,7 +482,7 @@ impl Streams {
 
     /// A job of a stream has left the drive.
     #[inline]
-    pub fn completed(&mut self, now: Instant, index: StreamIndex) {
+    pub(crate) fn completed(&mut self, now: Instant, index: StreamIndex) {
         let stream = &mut self.list[usize::from(index)];
         // a job may be several commands
         stream.in_flight = stream.in_flight.saturating_sub(1);

@@ -15,17 +15,17 @@ const OWED_PART: u64 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tags {
     /// Its share of the drive, in billionths; 0 without a promise.
-    pub share_ppb: u64,
+    pub(crate) share_ppb: u64,
     /// Its part of the slack.
-    pub weight: u64,
+    pub(crate) weight: u64,
     /// `T_s`: the deadline of its last request that was owed to it.
-    pub total_ns: u64,
+    pub(crate) total_ns: u64,
     /// What is owed to it is owed for so long.
-    pub window_ns: u64,
+    pub(crate) window_ns: u64,
     /// When one of its requests last left the drive.
-    pub asked_ns: u64,
+    pub(crate) asked_ns: u64,
     /// What it has had of the slack, over its weight.
-    pub slack: u64,
+    pub(crate) slack: u64,
 }
 
 impl Tags {
@@ -33,7 +33,7 @@ impl Tags {
     /// still. A client whose requests all ended at once, after the drive stood still, is only on its
     /// way with the next ones.
     #[inline]
-    pub fn resume(&mut self, now_ns: u64) {
+    pub(crate) fn resume(&mut self, now_ns: u64) {
         let (most_ns, paused_ns) =
             (self.window_ns / OWED_PART, now_ns.saturating_sub(self.asked_ns));
         let owed_ns = match paused_ns < most_ns {
@@ -45,7 +45,7 @@ impl Tags {
 
     /// When the share for the next request is owed, and by when.
     #[inline]
-    pub fn deadline(&self, now_ns: u64, cost_ns: u64) -> (u64, u64) {
+    pub(crate) fn deadline(&self, now_ns: u64, cost_ns: u64) -> (u64, u64) {
         assert!(self.share_ppb > 0, "only what is promised has a deadline");
         let start_ns = self.total_ns.max(now_ns.saturating_sub(self.window_ns));
         // a cost is below 18 s, so the product fits
@@ -54,7 +54,7 @@ impl Tags {
     }
 
     #[inline]
-    pub fn charge_slack(&mut self, cost_ns: u64) {
+    pub(crate) fn charge_slack(&mut self, cost_ns: u64) {
         let part = cost_ns.min(1 << 40) * SLACK_UNITS / self.weight.max(1);
         self.slack = self.slack.saturating_add(part.max(1)).min(ABSENT - 1);
     }

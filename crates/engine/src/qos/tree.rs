@@ -5,11 +5,11 @@
 //! limits and by writes that must wait for space.
 
 /// Nobody has this key.
-pub const ABSENT: u64 = u64::MAX;
+pub(crate) const ABSENT: u64 = u64::MAX;
 
 /// Keys by index; equal keys: the lower index wins.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     /// Leaves from `size` on; node `n` has its children at `2n` and `2n + 1`.
     nodes: Vec<u64>,
     size: usize,
@@ -17,14 +17,14 @@ pub struct Tree {
 
 impl Tree {
     /// So many keys, all absent.
-    pub fn new(count: usize) -> Tree {
+    pub(crate) fn new(count: usize) -> Tree {
         let size = count.next_power_of_two().max(2);
         Tree { nodes: vec![ABSENT; 2 * size], size }
     }
 
     /// Changes a key.
     #[inline]
-    pub fn set(&mut self, index: usize, key: u64) {
+    pub(crate) fn set(&mut self, index: usize, key: u64) {
         let mut at = self.size + index;
         if self.nodes[at] == key {
             return;
@@ -42,19 +42,19 @@ impl Tree {
 
     /// The key of an index.
     #[cfg(test)]
-    pub fn get(&self, index: usize) -> u64 {
+    pub(crate) fn get(&self, index: usize) -> u64 {
         self.nodes[self.size + index]
     }
 
     /// The smallest key.
     #[inline]
-    pub fn least(&self) -> Option<u64> {
+    pub(crate) fn least(&self) -> Option<u64> {
         (self.nodes[1] != ABSENT).then_some(self.nodes[1])
     }
 
     /// Who has the smallest key.
     #[inline]
-    pub fn winner(&self) -> Option<usize> {
+    pub(crate) fn winner(&self) -> Option<usize> {
         let key = self.least()?;
         let mut at = 1;
         while at < self.size {

@@ -32,7 +32,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub fn of(layout: &Layout, capacity_bytes: u64) -> Plan {
+    pub(crate) fn of(layout: &Layout, capacity_bytes: u64) -> Plan {
         let slots = (layout.slot_offset, layout.slot_count * BLOCK_BYTES);
         let homes = (layout.home_offset, layout.home_blocks * BLOCK_BYTES);
         let parts = [slots, homes].into_iter().filter(|(_, bytes)| *bytes > 0);
@@ -43,18 +43,18 @@ impl Plan {
     }
 
     /// Of metadata alone, which ends here.
-    pub fn of_metadata(end: u64, capacity_bytes: u64) -> Plan {
+    pub(crate) fn of_metadata(end: u64, capacity_bytes: u64) -> Plan {
         let last = capacity_bytes / BLOCK_BYTES * BLOCK_BYTES - SUPERBLOCK_BYTES;
         Plan { spans: [(end, end), (SUPERBLOCK_BYTES, end), (last, last)] }
     }
 
     /// All of it.
-    pub fn total_bytes(&self) -> u64 {
+    pub(crate) fn total_bytes(&self) -> u64 {
         self.spans.iter().map(|(first, end)| end - first).sum()
     }
 
     /// … without metadata.
-    pub fn data_bytes(&self) -> u64 {
+    pub(crate) fn data_bytes(&self) -> u64 {
         self.spans[0].1 - self.spans[0].0
     }
 
@@ -74,7 +74,7 @@ impl Plan {
     }
 
     /// Does this range touch what was copied when so much was?
-    pub fn is_copied(&self, range: (u64, u64), copied_bytes: u64) -> bool {
+    pub(crate) fn is_copied(&self, range: (u64, u64), copied_bytes: u64) -> bool {
         let mut left = copied_bytes;
         for (first, end) in self.spans {
             let here = left.min(end - first);
@@ -87,7 +87,7 @@ impl Plan {
     }
 
     /// Is it a superblock's place, which belongs to one drive?
-    pub fn is_superblock(&self, range: (u64, u64)) -> bool {
+    pub(crate) fn is_superblock(&self, range: (u64, u64)) -> bool {
         range.0 < SUPERBLOCK_BYTES || range.0 >= self.spans[2].1
     }
 }

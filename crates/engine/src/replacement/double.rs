@@ -14,13 +14,13 @@ use tandem_block::{Duration, IoError};
 #[derive(Clone, Debug)]
 pub(super) struct Under {
     /// Bytes that it changes.
-    pub range: Option<(u64, u64)>,
+    pub(crate) range: Option<(u64, u64)>,
     /// It went to both drives, …
-    pub doubled: bool,
+    pub(crate) doubled: bool,
     /// … and the successor has not answered yet.
-    pub awaits_successor: bool,
+    pub(crate) awaits_successor: bool,
     /// What the old drive answered.
-    pub ended: Option<Ended>,
+    pub(crate) ended: Option<Ended>,
 }
 
 /// What the old drive has answered to a command that went to both.

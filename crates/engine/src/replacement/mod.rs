@@ -146,7 +146,7 @@ impl std::fmt::Display for Ending {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplacementStats {
     /// Bytes copied.
-    pub copied_bytes: u64,
+    pub(crate) copied_bytes: u64,
     /// Bytes of users' and other writes that went to both drives.
     pub doubled_bytes: u64,
     /// Blocks that the old drive could not read.
@@ -325,7 +325,7 @@ impl DriveCopy {
     }
 
     /// What superblocks say of it now.
-    pub fn named(&self) -> Option<Successor> {
+    pub(crate) fn named(&self) -> Option<Successor> {
         let (index, uuid) = (self.bay.0, self.uuid);
         let successor = Successor { state: SuccessorState::Copying, index, uuid };
         match self.stage {
@@ -337,7 +337,7 @@ impl DriveCopy {
 
     /// Does it take the commands to this drive?
     #[inline]
-    pub fn takes(&self, device: DeviceId) -> bool {
+    pub(crate) fn takes(&self, device: DeviceId) -> bool {
         device == self.device || (device == self.bay && self.stage == Stage::Landing)
     }
 
@@ -348,7 +348,7 @@ impl DriveCopy {
     }
 
     /// Does the successor become the member now?
-    pub fn is_switching(&self) -> bool {
+    pub(crate) fn is_switching(&self) -> bool {
         matches!(self.stage, Stage::Switching(_) | Stage::Landing)
     }
 

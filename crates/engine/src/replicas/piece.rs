@@ -20,11 +20,11 @@ const UNREADABLE_MAX: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// First byte and end.
-    pub range: (u64, u64),
-    pub since: Instant,
+    pub(crate) range: (u64, u64),
+    pub(crate) since: Instant,
     /// Where its bytes are, once it is sent.
-    pub buffer: PayloadId,
-    pub is_sent: bool,
+    pub(crate) buffer: PayloadId,
+    pub(crate) is_sent: bool,
 }
 
 /// What becomes of a piece that was read, or could not be.
@@ -51,53 +51,53 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    pub fn new() -> Pieces {
+    pub(crate) fn new() -> Pieces {
         Pieces { claim: None, careful: (0, 0), unreadable_blocks: 0, rests_until: Instant::ZERO }
     }
 
-    pub fn claimed(&self) -> Option<Piece> {
+    pub(crate) fn claimed(&self) -> Option<Piece> {
         self.claim
     }
 
     /// Must who writes there wait?
-    pub fn covers(&self, (start, end): (u64, u64)) -> bool {
+    pub(crate) fn covers(&self, (start, end): (u64, u64)) -> bool {
         self.claim.is_some_and(|Piece { range, .. }| start < range.1 && range.0 < end)
     }
 
     /// Blocks that could not be read.
-    pub fn unreadable_blocks(&self) -> u64 {
+    pub(crate) fn unreadable_blocks(&self) -> u64 {
         self.unreadable_blocks
     }
 
-    pub fn rests_until(&self) -> Instant {
+    pub(crate) fn rests_until(&self) -> Instant {
         self.rests_until
     }
 
     /// The next piece waits until then.
-    pub fn rest_until(&mut self, until: Instant) {
+    pub(crate) fn rest_until(&mut self, until: Instant) {
         self.rests_until = until;
     }
 
     /// Bytes of the piece that begins here, if it has so many otherwise.
-    pub fn bytes_max(&self, first: u64, otherwise: u64) -> u64 {
+    pub(crate) fn bytes_max(&self, first: u64, otherwise: u64) -> u64 {
         let careful = self.careful.0 <= first && first < self.careful.1;
         if careful { BLOCK_BYTES - first % BLOCK_BYTES } else { otherwise }
     }
 
-    pub fn claim(&mut self, range: (u64, u64), since: Instant) {
+    pub(crate) fn claim(&mut self, range: (u64, u64), since: Instant) {
         assert!(self.claim.is_none(), "one piece after the other");
         self.claim = Some(Piece { range, since, buffer: PayloadId::NONE, is_sent: false });
     }
 
     /// It is being read into this buffer, or other bytes take its place. Returns what it is.
-    pub fn send(&mut self, buffer: PayloadId) -> Piece {
+    pub(crate) fn send(&mut self, buffer: PayloadId) -> Piece {
         let piece = self.claim.as_mut().expect("it was claimed");
         (piece.buffer, piece.is_sent) = (buffer, true);
         *piece
     }
 
     /// It was read, or could not be; `checked`: who reads it compares it with a checksum.
-    pub fn read(&mut self, status: Result<(), IoError>, checked: bool) -> Read {
+    pub(crate) fn read(&mut self, status: Result<(), IoError>, checked: bool) -> Read {
         let Err(error) = status else { return Read::Whole };
         let (first, end) = self.claim.expect("it was read").range;
         if matches!(error, IoError::Dead(_)) || self.unreadable_blocks >= UNREADABLE_MAX {
@@ -115,7 +115,7 @@ impl Pieces {
     }
 
     /// It is free: it was written, or it will not be.
-    pub fn take(&mut self) -> Option<Piece> {
+    pub(crate) fn take(&mut self) -> Option<Piece> {
         self.claim.take()
     }
 }

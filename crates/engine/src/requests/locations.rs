@@ -18,15 +18,15 @@ use tandem_block::{BLOCK_BYTES, DeviceId, PayloadId};
 /// Where a run of blocks is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
-    pub device: DeviceId,
-    pub address: u64,
-    pub slot: Slot,
-    pub from: ServedFrom,
+    pub(crate) device: DeviceId,
+    pub(crate) address: u64,
+    pub(crate) slot: Slot,
+    pub(crate) from: ServedFrom,
 }
 
 impl Source {
     /// Does `next` lie right behind `count` blocks from here?
-    pub fn is_continued_by(self, next: Source, count: u32) -> bool {
+    pub(crate) fn is_continued_by(self, next: Source, count: u32) -> bool {
         next.device == self.device
             && next.from == self.from
             && next.address == self.address + u64::from(count) * BLOCK_BYTES

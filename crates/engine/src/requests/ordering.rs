@@ -52,7 +52,7 @@ struct Lock {
 /// Locks hang in chains by the hash of their region. A chain may hold several regions: what counts
 /// is whether the blocks overlap.
 #[derive(Clone, Debug)]
-pub struct Ordering {
+pub(crate) struct Ordering {
     chains: Vec<u32>,
     /// `32 -` the logarithm of the number of chains.
     shift: u32,
@@ -88,7 +88,7 @@ impl Ordering {
 
     /// How many earlier writes overlap `first..end`; `task` will be returned by `release` of each.
     #[inline]
-    pub fn wait_for(&mut self, task: TaskId, first: Logical, end: Logical) -> u32 {
+    pub(crate) fn wait_for(&mut self, task: TaskId, first: Logical, end: Logical) -> u32 {
         if self.locks.len() == self.free.len() {
             assert!(self.waits.is_empty(), "where nobody holds a block nobody waits");
             return 0;
@@ -113,7 +113,7 @@ impl Ordering {
 
     /// Notes that `task` writes `first..end`.
     #[inline]
-    pub fn hold(&mut self, task: TaskId, first: Logical, end: Logical) {
+    pub(crate) fn hold(&mut self, task: TaskId, first: Logical, end: Logical) {
         for region in regions(first, end) {
             let chain = self.chain(region);
             let lock = Lock { first, end, task, region, next: self.chains[chain] };
@@ -149,7 +149,13 @@ impl Ordering {
 
     /// `task` is done with `first..end`; every task that waited for it is handed to `woken`.
     #[inline]
-    pub fn release(&mut self, task: TaskId, first: Logical, end: Logical, woken: &mut Vec<TaskId>) {
+    pub(crate) fn release(
+        &mut self,
+        task: TaskId,
+        first: Logical,
+        end: Logical,
+        woken: &mut Vec<TaskId>,
+    ) {
         for region in regions(first, end) {
             let chain = self.chain(region);
             let mut at = self.chains[chain];
@@ -178,7 +184,7 @@ impl Ordering {
     }
 
     /// Tasks that this one waits for, in the order of their ids.
-    pub fn holders_before(&self, task: TaskId) -> Vec<TaskId> {
+    pub(crate) fn holders_before(&self, task: TaskId) -> Vec<TaskId> {
         let mut holders: Vec<TaskId> = Vec::new();
         for (holder, waiting) in &self.waits {
             holders.extend(waiting.iter().filter(|waiter| **waiter == task).map(|_| *holder));
@@ -188,7 +194,7 @@ impl Ordering {
     }
 
     /// Does any write hold a block of `first..end`?
-    pub fn is_held(&self, first: Logical, end: Logical) -> bool {
+    pub(crate) fn is_held(&self, first: Logical, end: Logical) -> bool {
         regions(first, end).any(|region| {
             let mut at = self.chains[self.chain(region)];
             while at != NIL {

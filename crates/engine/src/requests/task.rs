@@ -12,94 +12,94 @@ use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, PayloadId, Request};
 
 /// A fragment read that is laid over its block when everything has arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Overlay {
+pub(crate) struct Overlay {
     /// Buffer with the fragment's block.
-    pub from: PayloadId,
+    pub(crate) from: PayloadId,
     /// Which of its sectors count.
-    pub mask: u8,
+    pub(crate) mask: u8,
     /// Where the block begins in the read's buffer.
-    pub at_bytes: u64,
+    pub(crate) at_bytes: u64,
 }
 
 /// One request under way.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub(crate) struct Task {
     /// What was asked.
-    pub request: Request,
+    pub(crate) request: Request,
     /// The volume whose policies apply.
-    pub volume: ObjectId,
+    pub(crate) volume: ObjectId,
     /// The tier that its object has instead of its volume's.
-    pub tier: Option<TierNumber>,
+    pub(crate) tier: Option<TierNumber>,
     /// The request that it is a part of.
-    pub parent: Option<TaskId>,
+    pub(crate) parent: Option<TaskId>,
     /// First logical block touched.
-    pub first: Logical,
+    pub(crate) first: Logical,
     /// Behind the last one.
-    pub end: Logical,
+    pub(crate) end: Logical,
     /// Writes ahead of it that overlap.
-    pub blocked_by: u32,
+    pub(crate) blocked_by: u32,
     /// The write that gave its object these blocks has failed: they are not the object's any more.
-    pub blocks_gone: Option<IoError>,
+    pub(crate) blocks_gone: Option<IoError>,
     /// A write that no drive takes: it is not sent out again, whatever its error says.
-    pub is_refused: bool,
+    pub(crate) is_refused: bool,
     /// Device commands (and page loads) it waits for.
-    pub outstanding: u32,
+    pub(crate) outstanding: u32,
     /// When its first device command went out.
-    pub started: Instant,
+    pub(crate) started: Instant,
     /// When its last device command ended.
-    pub ended: Instant,
+    pub(crate) ended: Instant,
     /// The first error it met.
-    pub status: Result<(), IoError>,
+    pub(crate) status: Result<(), IoError>,
     /// A drive left a part of it without an answer.
-    pub unanswered: Option<IoError>,
+    pub(crate) unanswered: Option<IoError>,
     /// Its other copy can be read only once more is known: the read begins again.
-    pub begins_again: bool,
+    pub(crate) begins_again: bool,
     /// The buffer that is written or read into: the user's, or one aligned to blocks.
-    pub buffer: PayloadId,
+    pub(crate) buffer: PayloadId,
     /// Where in it the first block lies.
-    pub base_bytes: u64,
+    pub(crate) base_bytes: u64,
     /// Where in the user's payload its bytes begin.
-    pub payload_offset_bytes: u64,
+    pub(crate) payload_offset_bytes: u64,
     /// Sectors of the first and last block that the write has; 255 for all.
-    pub masks: (u8, u8),
+    pub(crate) masks: (u8, u8),
     /// Where a write goes.
-    pub target: Target,
+    pub(crate) target: Target,
     /// Why it goes there.
-    pub reason: Reason,
+    pub(crate) reason: Reason,
     /// The tier wants it on an SSD and on a hard drive.
-    pub both: bool,
+    pub(crate) both: bool,
     /// Slowest place that served a read.
-    pub served_from: ServedFrom,
+    pub(crate) served_from: ServedFrom,
     /// Fragments to lay over a read's buffer, oldest first per block.
-    pub overlays: Vec<Overlay>,
+    pub(crate) overlays: Vec<Overlay>,
     /// The buffer is kept beyond the request: it is in a tail.
-    pub retained: bool,
+    pub(crate) retained: bool,
     /// It left a fragment over a base that it did not write.
-    pub over_base: bool,
+    pub(crate) over_base: bool,
     /// Its class forbids to leave it in a buffer alone, and there was no room for a copy.
-    pub exposed: bool,
+    pub(crate) exposed: bool,
     /// When it began to wait for space.
-    pub short_of_space_since: Option<Instant>,
+    pub(crate) short_of_space_since: Option<Instant>,
     /// It holds its blocks in the ordering.
-    pub holds: bool,
+    pub(crate) holds: bool,
     /// Its user was answered, and who waited for it was not woken yet.
-    pub is_answered: bool,
+    pub(crate) is_answered: bool,
     /// A tier was told of it.
-    pub noted: bool,
+    pub(crate) noted: bool,
     /// A user's read that reads a whole extent, which comes to a tier; and so many blocks of it lie before
     /// the user's.
-    pub rides: bool,
+    pub(crate) rides: bool,
     /// See above.
-    pub lead_blocks: u32,
+    pub(crate) lead_blocks: u32,
     /// Whose it is, where streams are told apart.
-    pub stream: StreamIndex,
+    pub(crate) stream: StreamIndex,
     /// It begins where its stream's request before it ended.
-    pub sequential: bool,
+    pub(crate) sequential: bool,
 }
 
 impl Task {
     /// A request that has just arrived.
-    pub fn new(request: Request, first: Logical, end: Logical) -> Self {
+    pub(crate) fn new(request: Request, first: Logical, end: Logical) -> Self {
         Task {
             request,
             volume: request.object,
@@ -140,13 +140,13 @@ impl Task {
     }
 
     /// Where in its buffer a block lies.
-    pub fn buffer_offset(&self, block: Logical) -> u64 {
+    pub(crate) fn buffer_offset(&self, block: Logical) -> u64 {
         assert!(self.first <= block && block < self.end, "a buffer has the blocks of its request");
         self.base_bytes + u64::from(block - self.first) * BLOCK_BYTES
     }
 
     /// Whose it is, where streams are told apart.
-    pub fn whose(&self) -> Option<Whose> {
+    pub(crate) fn whose(&self) -> Option<Whose> {
         let request_bytes = self.request.length_bytes;
         (self.stream != NO_STREAM).then_some(Whose {
             stream: self.stream,
@@ -156,7 +156,7 @@ impl Task {
     }
 
     /// Blocks touched.
-    pub fn blocks(&self) -> u32 {
+    pub(crate) fn blocks(&self) -> u32 {
         self.end - self.first
     }
 }

@@ -19,7 +19,7 @@ use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, IoError};
 
 /// Bad places that are remembered; more are only counted among the errors.
-pub const BAD_PLACES_MAX: usize = 4096;
+pub(crate) const BAD_PLACES_MAX: usize = 4096;
 /// Places of a block at most.
 const PLACES_MAX: usize = 3;
 

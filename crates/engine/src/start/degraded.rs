@@ -27,7 +27,7 @@ use tandem_block::{DeviceId, IoError, ObjectId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// Which object.
-    pub object: ObjectId,
+    pub(crate) object: ObjectId,
     /// Blocks of 4 KiB whose only place, or part of it, is on that drive.
     pub blocks: u64,
 }

@@ -10,7 +10,7 @@
 //! What the journal says is in `replay`, a fresh pool in `birth`.
 
 mod birth;
-pub mod degraded;
+pub(crate) mod degraded;
 mod journal;
 mod reads;
 mod superblocks;
@@ -51,7 +51,7 @@ pub(crate) const READS_MAX: u64 = 16;
 
 /// An engine's start under way.
 #[derive(Clone, Debug)]
-pub struct Starting {
+pub(crate) struct Starting {
     pub(crate) stage: Stage,
     pub(crate) outstanding: u32,
     pub(crate) failed: Option<StartError>,

@@ -11,7 +11,7 @@ const EXACT: u64 = 2 * HALF;
 
 /// A histogram of all 64-bit values. Empty it takes no memory, and it grows with the largest value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     counts: Vec<u64>,
     total: u64,
 }
@@ -36,7 +36,7 @@ const fn largest(bucket: usize) -> u64 {
 impl Histogram {
     /// Counts one value.
     #[inline]
-    pub fn record(&mut self, value: u64) {
+    pub(crate) fn record(&mut self, value: u64) {
         let bucket = bucket(value);
         if bucket >= self.counts.len() {
             self.counts.resize((bucket + 1).next_multiple_of(HALF as usize), 0);
@@ -46,24 +46,24 @@ impl Histogram {
     }
 
     /// How many values were counted.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.total
     }
 
     /// (largest value of a bucket, values in it), ascending, without empty ones.
-    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         counted.map(|(bucket, &count)| (largest(bucket), count))
     }
 
     /// Were none counted?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.total == 0
     }
 
     /// The largest value of the bucket in which the value of this rank lies (1 is the smallest);
     /// `None` beyond the last.
-    pub fn at_rank(&self, rank: u128) -> Option<u64> {
+    pub(crate) fn at_rank(&self, rank: u128) -> Option<u64> {
         let mut seen = 0u128;
         for (bucket, &count) in self.counts.iter().enumerate() {
             seen += u128::from(count);

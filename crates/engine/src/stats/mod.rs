@@ -3,9 +3,9 @@
 //! Counters are part of the engine's state and cheap to copy. Latency histograms are not: the event loop
 //! that sees each completion keeps a `Recorder`.
 
-pub mod histogram;
+pub(crate) mod histogram;
 pub mod recorder;
-pub mod steered;
+pub(crate) mod steered;
 
 use crate::map::Logical;
 use crate::port::ServedFrom;
@@ -88,7 +88,7 @@ pub struct Hits {
 
 impl Hits {
     /// Counts one.
-    pub fn count(&mut self, bytes: u64) {
+    pub(crate) fn count(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes += bytes;
     }

@@ -31,7 +31,7 @@ impl Default for Steered {
 impl Steered {
     /// Counts one decision.
     #[inline]
-    pub fn count(&mut self, reason: Reason, bytes: u64) {
+    pub(crate) fn count(&mut self, reason: Reason, bytes: u64) {
         let entry = &mut self.counts[reason as usize];
         let (_, decided) = entry.get_or_insert((reason, Decided::default()));
         decided.requests += 1;
@@ -39,7 +39,7 @@ impl Steered {
     }
 
     /// A decision of this reason, counted before, does not stand.
-    pub fn take_back(&mut self, reason: Reason, bytes: u64) {
+    pub(crate) fn take_back(&mut self, reason: Reason, bytes: u64) {
         let (_, decided) = self.counts[reason as usize].as_mut().expect("it was counted");
         assert!(decided.requests > 0 && decided.bytes >= bytes, "more taken back than was counted");
         decided.requests -= 1;

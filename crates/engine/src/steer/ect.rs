@@ -26,7 +26,7 @@ const OFF: u64 = 0;
 const DEMAND: u64 = 1;
 
 /// Registry line.
-pub const ENTRY: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "ect",
     summary: "to the side that is expected to be done first, with a price on the SSD's wear",
     source: "ours: earliest completion plus wear price",

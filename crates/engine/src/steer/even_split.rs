@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tandem_block::DeviceId;
 
 /// Registry line.
-pub const ENTRY: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "even-split",
     summary: "writes are spread evenly over two or more SSDs, none goes to a hard drive",
     source: "BCW 5.2, Fig. 14 (the extra SSD)",

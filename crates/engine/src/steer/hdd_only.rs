@@ -8,7 +8,7 @@ use super::{Decision, PolicyEntry, Reason, Steer, SteerView};
 use crate::bcw::controller::Control;
 
 /// Registry line.
-pub const ENTRY: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "hdd-only",
     summary: "every write goes to a hard drive's log, which is written plainly",
     source: "P7: one kind of drive",

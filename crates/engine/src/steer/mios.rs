@@ -43,7 +43,7 @@ const SETTINGS: &[Setting] = &[
 ];
 
 /// Registry line of MIOS_D.
-pub const ENTRY_D: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY_D: PolicyEntry = PolicyEntry {
     name: "mios-d",
     summary: "redirects to fast and mid writes of a hard drive while the SSD's queue is long",
     source: "BCW 4.3, Algorithm 3 (MIOS_D)",
@@ -53,7 +53,7 @@ pub const ENTRY_D: PolicyEntry = PolicyEntry {
 };
 
 /// Registry line of MIOS_E.
-pub const ENTRY_E: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY_E: PolicyEntry = PolicyEntry {
     name: "mios-e",
     summary: "as mios-d, and redirects to fast writes even while the SSD's queue is short",
     source: "BCW 4.3, Algorithm 3 (MIOS_E)",
@@ -63,7 +63,7 @@ pub const ENTRY_E: PolicyEntry = PolicyEntry {
 };
 
 /// Registry line of MIOS_D without padding.
-pub const ENTRY_F: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY_F: PolicyEntry = PolicyEntry {
     name: "mios-f",
     summary: "as mios-d to fast writes alone: a flush begins the next fast stage, nothing is padded",
     source: "BCW 5.2, Figure 12 (F only)",

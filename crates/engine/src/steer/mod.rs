@@ -4,22 +4,22 @@
 //! decision with a reason; every reason is a counter. Volumes with the same policy and settings share
 //! one, so that what it learns of the drives it learns once.
 
-pub mod ect;
-pub mod even_split;
-pub mod hdd_only;
-pub mod mios;
-pub mod quantile;
+pub(crate) mod ect;
+pub(crate) mod even_split;
+pub(crate) mod hdd_only;
+pub(crate) mod mios;
+pub(crate) mod quantile;
 mod queue_limit;
-pub mod rate;
+pub(crate) mod rate;
 mod registry;
-pub mod serw;
-pub mod ssd_curve;
-pub mod ssd_first;
-pub mod ssd_only;
-pub mod swr;
+pub(crate) mod serw;
+pub(crate) mod ssd_curve;
+pub(crate) mod ssd_first;
+pub(crate) mod ssd_only;
+pub(crate) mod swr;
 #[cfg(test)]
 mod test_views;
-pub mod view;
+pub(crate) mod view;
 
 use crate::bcw::controller::Control;
 use crate::config::{DeviceConfig, Role};
@@ -88,7 +88,7 @@ pub struct DriveProfiles {
 
 impl DriveProfiles {
     /// From a set's drives, in the order of their ids.
-    pub fn of(devices: &[DeviceConfig]) -> Self {
+    pub(crate) fn of(devices: &[DeviceConfig]) -> Self {
         let mut profiles = DriveProfiles::default();
         for (id, device) in devices.iter().enumerate() {
             let id = DeviceId(id as u8);
@@ -114,9 +114,9 @@ pub struct PolicyEntry {
     /// SSDs and hard drives that it needs at least to do anything of its own.
     pub needs: (usize, usize),
     /// Its settings.
-    pub settings: &'static [Setting],
+    pub(crate) settings: &'static [Setting],
     /// Makes one.
-    pub build: fn(&SteerConfig, &DriveProfiles) -> Box<dyn Steer>,
+    pub(crate) build: fn(&SteerConfig, &DriveProfiles) -> Box<dyn Steer>,
 }
 
 impl PolicyEntry {

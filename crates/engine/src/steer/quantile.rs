@@ -11,7 +11,7 @@ const STALE: u32 = 64;
 
 /// A sketch of values, for one quantile.
 #[derive(Clone, Debug)]
-pub struct Quantile {
+pub(crate) struct Quantile {
     share_ppm: u64,
     counts: Vec<u32>,
     total: u64,
@@ -21,12 +21,12 @@ pub struct Quantile {
 
 impl Quantile {
     /// Of nothing yet; `share_ppm` millionths of the values shall be at most the answer.
-    pub fn new(share_ppm: u64) -> Self {
+    pub(crate) fn new(share_ppm: u64) -> Self {
         Quantile { share_ppm, counts: vec![0; BUCKETS], total: 0, since: STALE, value: 0 }
     }
 
     /// One more value.
-    pub fn add(&mut self, value: u64) {
+    pub(crate) fn add(&mut self, value: u64) {
         self.counts[bucket(value)] += 1;
         self.total += 1;
         if self.total >= FULL {
@@ -44,12 +44,12 @@ impl Quantile {
     }
 
     /// Values seen and not yet faded away.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
     /// The quantile, rounded up within an eighth.
-    pub fn value(&self) -> u64 {
+    pub(crate) fn value(&self) -> u64 {
         self.value
     }
 

@@ -45,19 +45,19 @@ pub(super) struct QueueLimit {
 
 impl QueueLimit {
     /// Of nothing measured yet.
-    pub fn new(profiles: &DriveProfiles) -> Self {
+    pub(crate) fn new(profiles: &DriveProfiles) -> Self {
         let believed = believed(profiles);
         let hdd = profiles.hdds.first().map(|(_, profile)| profile.clone());
         QueueLimit { hdd, believed, excess: vec![(0, 0); LENGTHS], value: believed }
     }
 
     /// `L` now.
-    pub fn value(&self) -> u64 {
+    pub(crate) fn value(&self) -> u64 {
         self.value
     }
 
     /// A write of an SSD is done.
-    pub fn observe(&mut self, seen: &Seen) {
+    pub(crate) fn observe(&mut self, seen: &Seen) {
         let &Seen::Completion { read: false, bytes, latency_ns: took_ns, queue_length, .. } = seen
         else {
             return;

@@ -13,7 +13,7 @@ const EMPTY_STEPS_MAX: u64 = 256;
 
 /// A rate with decay.
 #[derive(Clone, Copy, Debug)]
-pub struct Rate {
+pub(crate) struct Rate {
     step_ns: u64,
     began: Instant,
     in_step: u64,
@@ -23,21 +23,21 @@ pub struct Rate {
 
 impl Rate {
     /// A rate of nothing yet, over a window of at least 8 ns.
-    pub fn new(window: Duration) -> Self {
+    pub(crate) fn new(window: Duration) -> Self {
         let step_ns = (window.ns / STEPS).max(1);
         Rate { step_ns, began: Instant::ZERO, in_step: 0, smoothed: 0, per_s: 0 }
     }
 
     /// One more.
     #[inline]
-    pub fn add(&mut self, now: Instant) {
+    pub(crate) fn add(&mut self, now: Instant) {
         self.advance(now);
         self.in_step += 1;
     }
 
     /// Lets time pass; so many steps have ended by it.
     #[inline]
-    pub fn advance(&mut self, now: Instant) -> u64 {
+    pub(crate) fn advance(&mut self, now: Instant) -> u64 {
         assert!(now >= self.began, "a rate is of what is over");
         if now.since(self.began).ns < self.step_ns {
             return 0;
@@ -64,7 +64,7 @@ impl Rate {
 
     /// As of the last step that ended.
     #[inline]
-    pub fn per_s(&self) -> u64 {
+    pub(crate) fn per_s(&self) -> u64 {
         self.per_s
     }
 }

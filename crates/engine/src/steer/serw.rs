@@ -30,7 +30,7 @@ const ENOUGH: u64 = 16;
 const EMPTY_STEPS_MAX: u64 = 64;
 
 /// Registry line.
-pub const ENTRY: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "serw",
     summary: "while there are many reads: large writes, or all if the SSD's queue is long, to idle hard drives",
     source: "SeRW, slides; thesis form of the rule",

@@ -25,7 +25,7 @@ const LATENCY_NS_MAX: u64 = 100_000_000_000;
 
 /// What is known of one SSD.
 #[derive(Clone, Debug)]
-pub struct SsdCurve {
+pub(crate) struct SsdCurve {
     /// Latency at each node, in ns.
     nodes: [u64; NODES],
     /// The last node that was measured. Beyond it, if it is of many bytes, more of them take longer in
@@ -37,7 +37,7 @@ pub struct SsdCurve {
 
 impl SsdCurve {
     /// By profile; `stall_ns` is what a stall is believed to last.
-    pub fn new(profile: &SsdProfile, stall_ns: u64) -> Self {
+    pub(crate) fn new(profile: &SsdProfile, stall_ns: u64) -> Self {
         let rate = profile.write_bytes_per_s.max(1);
         let node = |at: usize| {
             let bytes = 1u128 << (FIRST_BITS as usize + at);
@@ -58,7 +58,7 @@ impl SsdCurve {
 
     /// Expected latency of a command that makes it so many bytes in flight, in ns.
     #[inline]
-    pub fn latency_ns(&self, bytes: u64) -> u64 {
+    pub(crate) fn latency_ns(&self, bytes: u64) -> u64 {
         let (at, part) = Self::position(bytes);
         if at > self.measured && self.measured >= MANY {
             return self.beyond(bytes);
@@ -77,19 +77,19 @@ impl SsdCurve {
     /// Is a command overdue that is so old, with so many bytes in flight? `slack_ns` is what it may
     /// be late.
     #[inline]
-    pub fn is_overdue(&self, age_ns: u64, in_flight_bytes: u64, slack_ns: u64) -> bool {
+    pub(crate) fn is_overdue(&self, age_ns: u64, in_flight_bytes: u64, slack_ns: u64) -> bool {
         age_ns > slack_ns && age_ns > 2 * self.latency_ns(in_flight_bytes) + slack_ns
     }
 
     /// What is left of a stall that began so long ago, in ns: up to the usual length; beyond it, as
     /// long again as it has lasted.
     #[inline]
-    pub fn rest_of_stall_ns(&self, age_ns: u64) -> u64 {
+    pub(crate) fn rest_of_stall_ns(&self, age_ns: u64) -> u64 {
         if age_ns < self.stall_ns { self.stall_ns - age_ns } else { age_ns }
     }
 
     /// A write is done.
-    pub fn learn(&mut self, in_flight_bytes: u64, took_ns: u64, slack_ns: u64) {
+    pub(crate) fn learn(&mut self, in_flight_bytes: u64, took_ns: u64, slack_ns: u64) {
         let took_ns = took_ns.min(LATENCY_NS_MAX);
         let expected = self.latency_ns(in_flight_bytes);
         if took_ns > slack_ns && took_ns > 2 * expected + slack_ns {

@@ -6,7 +6,7 @@ use super::{Decision, PolicyEntry, Reason, Steer, SteerView};
 use crate::bcw::controller::Control;
 
 /// Registry line.
-pub const ENTRY: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "ssd-first",
     summary: "every write goes to the SSD (the papers' baseline, SFL)",
     source: "BCW 5.1, SERW",

@@ -8,7 +8,7 @@ use super::{Decision, PolicyEntry, Reason, Steer, SteerView};
 use crate::bcw::controller::Control;
 
 /// Registry line.
-pub const ENTRY: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "ssd-only",
     summary: "every write goes to the SSD and stays there until its space runs out",
     source: "P7: one kind of drive",

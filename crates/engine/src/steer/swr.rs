@@ -13,7 +13,7 @@ use crate::bcw::controller::Control;
 use tandem_block::KIB;
 
 /// Registry line.
-pub const ENTRY: PolicyEntry = PolicyEntry {
+pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "swr",
     summary: "redirects large writes while the SSD's queue is long; the log is written plainly",
     source: "SWR (SoCC 2019), abstract",

@@ -70,7 +70,7 @@ pub struct SteerView<'a> {
 
 impl SteerView<'_> {
     /// The hard drive that takes a write and will have it soonest by the model.
-    pub fn soonest_hdd(&self) -> Option<&HddView> {
+    pub(crate) fn soonest_hdd(&self) -> Option<&HddView> {
         let accepting = self.hdds.iter().filter(|hdd| hdd.accepting);
         accepting.min_by_key(|hdd| (hdd.expected_ns, hdd.device))
     }
@@ -233,18 +233,18 @@ pub struct Decision {
     /// Where.
     pub target: Target,
     /// Why.
-    pub reason: Reason,
+    pub(crate) reason: Reason,
 }
 
 impl Decision {
     /// It stays on an SSD.
-    pub const fn stay(reason: Reason) -> Self {
+    pub(crate) const fn stay(reason: Reason) -> Self {
         assert!(!reason.redirects(), "a write that stays was not redirected");
         Decision { target: Target::Ssd, reason }
     }
 
     /// It goes to this hard drive.
-    pub const fn go(hdd: &HddView, reason: Reason) -> Self {
+    pub(crate) const fn go(hdd: &HddView, reason: Reason) -> Self {
         assert!(reason.redirects(), "a write that goes to a hard drive was redirected");
         Decision { target: Target::Log(hdd.device), reason }
     }

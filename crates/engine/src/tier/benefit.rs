@@ -32,13 +32,13 @@ const SSD_READ_NS: u64 = 100_000;
 
 /// What is believed of the drives of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriveCosts {
+pub(crate) struct DriveCosts {
     /// A hard drive comes to a place, in ns.
-    pub position_ns: u64,
+    pub(crate) position_ns: u64,
     /// … and reads and writes there, in bytes/s.
-    pub hdd_bytes_per_s: u64,
+    pub(crate) hdd_bytes_per_s: u64,
     /// An SSD writes, and at least so fast it reads, in bytes/s.
-    pub ssd_bytes_per_s: u64,
+    pub(crate) ssd_bytes_per_s: u64,
 }
 
 impl Default for DriveCosts {
@@ -53,7 +53,7 @@ impl Default for DriveCosts {
 
 impl DriveCosts {
     /// Of the quickest hard drive and the slowest SSD: so nothing looks better than it is.
-    pub fn of(config: &EngineConfig) -> Self {
+    pub(crate) fn of(config: &EngineConfig) -> Self {
         let drives = |role| config.devices.iter().filter(move |drive| drive.role == role);
         let profiles = || drives(Role::Hdd).filter_map(|drive| drive.hdd_profile.as_ref());
         let rate = |regions: &[(u64, u64)]| regions.iter().map(|region| region.1).max();
@@ -100,7 +100,7 @@ fn transfer_ns(bytes: u64, bytes_per_s: u64) -> u64 {
 
 /// What extents on hard drives would have saved.
 #[derive(Clone, Debug)]
-pub struct Benefit {
+pub(crate) struct Benefit {
     costs: DriveCosts,
     /// In this time a move has to pay.
     within: Duration,
@@ -111,7 +111,7 @@ pub struct Benefit {
 
 impl Benefit {
     /// Of a pool with so many extents.
-    pub fn new(within: Duration, extents: u64) -> Self {
+    pub(crate) fn new(within: Duration, extents: u64) -> Self {
         assert!(within.ns > 0, "checked with the configuration");
         let places = (extents.clamp(1, REMEMBERED_MAX).div_ceil(SHARING as u64)) as usize;
         Benefit {
@@ -123,12 +123,12 @@ impl Benefit {
     }
 
     /// What is believed of the drives from now on.
-    pub fn price(&mut self, costs: DriveCosts) {
+    pub(crate) fn price(&mut self, costs: DriveCosts) {
         self.costs = costs;
     }
 
     /// Time passes.
-    pub fn advance(&mut self, now: Instant) {
+    pub(crate) fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
     }
 
@@ -141,7 +141,7 @@ impl Benefit {
     }
 
     /// A hard drive is read for so many bytes of an extent.
-    pub fn missed(&mut self, extent: Extent, bytes: u64) {
+    pub(crate) fn missed(&mut self, extent: Extent, bytes: u64) {
         assert!(bytes > 0, "a read that misses is of some bytes");
         let (at, epoch) = (self.place(extent), self.epoch());
         let saved_us = u32::try_from(self.costs.saved_ns(bytes) / 1000).unwrap_or(u32::MAX);
@@ -160,7 +160,7 @@ impl Benefit {
     }
 
     /// What an extent is expected to save within the time, in ns.
-    pub fn expected_ns(&self, extent: Extent) -> u64 {
+    pub(crate) fn expected_ns(&self, extent: Extent) -> u64 {
         let epoch = self.epoch();
         let known = self.seen[self.place(extent)].iter().find(|(known, _)| *known == extent);
         u64::from(known.map_or(0, |(_, heat)| heat.value(epoch))) * 1000 * 2 / 3
@@ -168,14 +168,14 @@ impl Benefit {
 
     /// Does it pay to bring an extent of so many blocks, with a user's read or without, if so many blocks
     /// of another one have to be brought home for it?
-    pub fn pays(&self, extent: Extent, blocks: u64, rides: bool, home_blocks: u64) -> bool {
+    pub(crate) fn pays(&self, extent: Extent, blocks: u64, rides: bool, home_blocks: u64) -> bool {
         assert!(home_blocks <= blocks, "extents are alike, and no more of one can leave");
         let cost_ns = self.costs.move_ns(blocks * BLOCK_BYTES, rides, home_blocks * BLOCK_BYTES);
         self.expected_ns(extent) > cost_ns
     }
 
     /// Bytes that it takes.
-    pub fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         std::mem::size_of_val(&self.seen[..]) as u64
     }
 }

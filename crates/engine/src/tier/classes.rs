@@ -28,7 +28,7 @@ fn code(class: Class) -> u8 {
 
 impl Classes {
     /// For so many extents.
-    pub fn new(extents: u64) -> Classes {
+    pub(crate) fn new(extents: u64) -> Classes {
         let extents = usize::try_from(extents).expect("they have an index");
         Classes { of: vec![NOBODY; extents] }
     }
@@ -36,7 +36,7 @@ impl Classes {
     /// A request of this class, or of no tier with a share, touches an extent. Returns whether what it
     /// keeps alone changes.
     #[inline]
-    pub fn note(&mut self, extent: Extent, class: Option<Class>) -> bool {
+    pub(crate) fn note(&mut self, extent: Extent, class: Option<Class>) -> bool {
         let code = class.map_or(NOBODY, code);
         let before = std::mem::replace(&mut self.of[extent.0 as usize], code);
         (before ^ code) & KEEPS_ALONE != 0
@@ -44,7 +44,7 @@ impl Classes {
 
     /// When does it come, if a hard drive was read for it?
     #[inline]
-    pub fn comes(&self, extent: Extent) -> Comes {
+    pub(crate) fn comes(&self, extent: Extent) -> Comes {
         match self.of[extent.0 as usize] & 3 {
             2 => Comes::WhenRead,
             3 => Comes::AtIntervals,
@@ -54,12 +54,12 @@ impl Classes {
 
     /// Does it stay on the SSD alone, if it was written there?
     #[inline]
-    pub fn keeps_alone(&self, extent: Extent) -> bool {
+    pub(crate) fn keeps_alone(&self, extent: Extent) -> bool {
         self.of[extent.0 as usize] & KEEPS_ALONE != 0
     }
 
     /// RAM that they take.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.of.capacity() as u64
     }
 }

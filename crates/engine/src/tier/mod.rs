@@ -8,15 +8,15 @@
 //!
 //! Most of what was published differs in four answers, so it is a table (`rules.rs`).
 
-pub mod benefit;
+pub(crate) mod benefit;
 mod classes;
 pub mod collect;
-pub mod none;
-pub mod presets;
-pub mod rules;
+pub(crate) mod none;
+pub(crate) mod presets;
+pub(crate) mod rules;
 pub mod settings;
-pub mod sieve;
-pub mod space;
+pub(crate) mod sieve;
+pub(crate) mod space;
 
 pub use classes::Classes;
 
@@ -30,12 +30,12 @@ pub struct TierView {
     /// First block.
     pub logical: Logical,
     /// How many blocks.
-    pub count: u32,
+    pub(crate) count: u32,
     /// What the bytes are.
-    pub data_type: RequestType,
+    pub(crate) data_type: RequestType,
     /// Does the SSD hold all extents that the request touches? Always false for a tier that has no
     /// share of the SSD ([`Tier::has_share`]).
-    pub held: bool,
+    pub(crate) held: bool,
 }
 
 /// The intended place of a write.
@@ -64,9 +64,9 @@ pub enum Comes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
     /// When does it come that was read from a hard drive?
-    pub comes: Comes,
+    pub(crate) comes: Comes,
     /// Does what was written to the SSD stay there alone?
-    pub keeps_alone: bool,
+    pub(crate) keeps_alone: bool,
 }
 
 /// A tiering or caching policy.
@@ -131,11 +131,11 @@ pub struct TierEntry {
     /// Where it is from.
     pub source: &'static str,
     /// Its settings.
-    pub settings: &'static [Setting],
+    pub(crate) settings: &'static [Setting],
     /// Defaults of its own.
     pub presets: &'static [(&'static str, u64)],
     /// Makes one.
-    pub build: fn(&TierConfig) -> Box<dyn Tier>,
+    pub(crate) build: fn(&TierConfig) -> Box<dyn Tier>,
 }
 
 /// Every tier there is.
@@ -159,17 +159,17 @@ pub const TIERS: &[TierEntry] = &[
 
 /// A registered tier by its place in the registry: for as long as the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TierNumber(u8);
+pub(crate) struct TierNumber(u8);
 
 impl TierNumber {
     /// Its name.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         TIERS[usize::from(self.0)].name
     }
 }
 
 /// The tier of this name.
-pub fn number(name: &[u8]) -> Option<TierNumber> {
+pub(crate) fn number(name: &[u8]) -> Option<TierNumber> {
     let at = TIERS.iter().position(|entry| entry.name.as_bytes() == name)?;
     Some(TierNumber(u8::try_from(at).expect("a handful")))
 }
@@ -208,7 +208,7 @@ impl TierConfig {
     }
 
     /// The tier itself, if there is one of that name.
-    pub fn build(&self) -> Option<Box<dyn Tier>> {
+    pub(crate) fn build(&self) -> Option<Box<dyn Tier>> {
         self.entry().map(|entry| (entry.build)(self))
     }
 }

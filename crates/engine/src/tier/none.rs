@@ -3,7 +3,7 @@
 use super::{Intention, Tier, TierEntry, TierView};
 
 /// Registry line.
-pub const ENTRY: TierEntry = TierEntry {
+pub(crate) const ENTRY: TierEntry = TierEntry {
     name: "none",
     summary: "writes belong on the SSD until write-back takes them home",
     source: "design decision 10",

@@ -16,7 +16,7 @@ const LRU: (&str, u64) = (COLLECTOR.name, 3);
 
 /// ZFS feeds from the end of its cache in RAM, once a second; here what a hard drive was read for
 /// comes, at ZFS's rate. Its ring evicts the oldest, here the least recently used.
-pub const L2ARC: TierEntry = TierEntry {
+pub(crate) const L2ARC: TierEntry = TierEntry {
     name: "l2arc",
     summary: "as ZFS's L2ARC: a read-only cache that is fed 64 MiB/s at most",
     source: "OpenZFS, requirements P10",
@@ -25,7 +25,7 @@ pub const L2ARC: TierEntry = TierEntry {
 };
 
 /// NetApp's: read-only, in blocks of 4 KiB, invalid once written to.
-pub const FLASHCACHE: TierEntry = TierEntry {
+pub(crate) const FLASHCACHE: TierEntry = TierEntry {
     name: "flashcache",
     summary: "as NetApp's Flash Cache: a read-only cache of 4 KiB blocks",
     source: "requirements P11",
@@ -34,7 +34,7 @@ pub const FLASHCACHE: TierEntry = TierEntry {
 };
 
 /// EMC's: pages of 64 KiB come at the third access. Its flash is mirrored: give the pool a pair.
-pub const FASTCACHE: TierEntry = TierEntry {
+pub(crate) const FASTCACHE: TierEntry = TierEntry {
     name: "fastcache",
     summary: "as EMC's FAST Cache: a write-back cache of 64 KiB pages that were read three times",
     source: "requirements P12",
@@ -43,7 +43,7 @@ pub const FASTCACHE: TierEntry = TierEntry {
 };
 
 /// Azor chooses by access counts; its first level, file systems' metadata, is what `sieve_type` sees.
-pub const AZOR: TierEntry = TierEntry {
+pub(crate) const AZOR: TierEntry = TierEntry {
     name: "azor",
     summary: "as Azor: a write-through cache that admits what is accessed more often than what leaves",
     source: "LORIS II-A, requirements P13",
@@ -52,7 +52,7 @@ pub const AZOR: TierEntry = TierEntry {
 };
 
 /// EDT places 64 MiB extents every half hour, by requests and bytes a second; extents here are smaller.
-pub const EDT: TierEntry = TierEntry {
+pub(crate) const EDT: TierEntry = TierEntry {
     name: "edt",
     summary: "as EDT: what has many small requests comes, every half hour; what is read in bulk does not",
     source: "LORIS II-B, requirements P14",
@@ -62,7 +62,7 @@ pub const EDT: TierEntry = TierEntry {
 
 /// Hystor remaps critical blocks by inverse bitmaps, in the background; its write-back area is what
 /// steering does here.
-pub const HYSTOR: TierEntry = TierEntry {
+pub(crate) const HYSTOR: TierEntry = TierEntry {
     name: "hystor",
     summary: "as Hystor: what has many small requests, by inverse bitmaps, comes every ten seconds",
     source: "LORIS II-B, requirements P15",
@@ -71,7 +71,7 @@ pub const HYSTOR: TierEntry = TierEntry {
 };
 
 /// IBM's samples five minutes, forgets over a day, and does not look at requests above 64 KiB.
-pub const EASYTIER: TierEntry = TierEntry {
+pub(crate) const EASYTIER: TierEntry = TierEntry {
     name: "easytier",
     summary: "as IBM's Easy Tier: every five minutes, by small requests of the last day",
     source: "LORIS II-B, requirements P16",

@@ -30,7 +30,7 @@ use tandem_block::{BLOCK_BYTES, RequestType};
 const LRU: (&str, u64) = (COLLECTOR.name, 3);
 
 /// Registry line.
-pub const HOT_DST: TierEntry = TierEntry {
+pub(crate) const HOT_DST: TierEntry = TierEntry {
     name: "hot-dst",
     summary: "a tier that hot data comes to: new data goes to the hard drive",
     source: "LORIS IV-A",
@@ -40,7 +40,7 @@ pub const HOT_DST: TierEntry = TierEntry {
 };
 
 /// Registry line.
-pub const COLD_DST_PLAIN: TierEntry = TierEntry {
+pub(crate) const COLD_DST_PLAIN: TierEntry = TierEntry {
     name: "cold-dst-plain",
     summary: "a tier that cold data leaves: new data goes to the SSD, nothing comes back",
     source: "LORIS IV-B",
@@ -50,7 +50,7 @@ pub const COLD_DST_PLAIN: TierEntry = TierEntry {
 };
 
 /// Registry line.
-pub const COLD_DST: TierEntry = TierEntry {
+pub(crate) const COLD_DST: TierEntry = TierEntry {
     name: "cold-dst",
     summary: "a tier that cold data leaves and hot data comes back to",
     source: "LORIS IV-B",
@@ -60,7 +60,7 @@ pub const COLD_DST: TierEntry = TierEntry {
 };
 
 /// Registry line.
-pub const CACHE_READ_ONLY: TierEntry = TierEntry {
+pub(crate) const CACHE_READ_ONLY: TierEntry = TierEntry {
     name: "cache-read-only",
     summary: "a cache of what is read; a write makes its copy invalid",
     source: "LORIS II-A",
@@ -70,7 +70,7 @@ pub const CACHE_READ_ONLY: TierEntry = TierEntry {
 };
 
 /// Registry line.
-pub const CACHE_WRITE_THROUGH: TierEntry = TierEntry {
+pub(crate) const CACHE_WRITE_THROUGH: TierEntry = TierEntry {
     name: "cache-write-through",
     summary: "a cache of what is read; a write goes to the copy, too (write-through-update)",
     source: "LORIS II-A",
@@ -80,7 +80,7 @@ pub const CACHE_WRITE_THROUGH: TierEntry = TierEntry {
 };
 
 /// Registry line.
-pub const CACHE_WRITE_THROUGH_ALL: TierEntry = TierEntry {
+pub(crate) const CACHE_WRITE_THROUGH_ALL: TierEntry = TierEntry {
     name: "cache-write-through-all",
     summary: "a cache of what is read and written; every write goes to both",
     source: "LORIS II-A",
@@ -90,7 +90,7 @@ pub const CACHE_WRITE_THROUGH_ALL: TierEntry = TierEntry {
 };
 
 /// Registry line.
-pub const CACHE_WRITE_BACK: TierEntry = TierEntry {
+pub(crate) const CACHE_WRITE_BACK: TierEntry = TierEntry {
     name: "cache-write-back",
     summary: "a cache of what is read and written; writes go home by the watermarks",
     source: "LORIS II-A",

@@ -11,10 +11,10 @@ pub const UNBOUNDED: u64 = u64::MAX;
 /// Said instead of a time: it does not happen.
 pub const NEVER: u64 = u64::MAX;
 /// Said instead of a size: a share of what the SSDs have.
-pub const AUTO: u64 = u64::MAX;
+pub(crate) const AUTO: u64 = u64::MAX;
 
 /// Of the space: what moves as one.
-pub const EXTENT: Setting = Setting::new(
+pub(crate) const EXTENT: Setting = Setting::new(
     "extent",
     Kind::Bytes,
     64 << 10,
@@ -23,7 +23,7 @@ pub const EXTENT: Setting = Setting::new(
 );
 
 /// Of the space: how much of the SSDs.
-pub const SIZE: Setting = Setting::new(
+pub(crate) const SIZE: Setting = Setting::new(
     "size",
     Kind::Bytes,
     AUTO,
@@ -33,7 +33,7 @@ pub const SIZE: Setting = Setting::new(
 .words(&[("auto", AUTO)]);
 
 /// Of the space: what is hot.
-pub const COLLECTOR: Setting =
+pub(crate) const COLLECTOR: Setting =
     Setting::new("collector", Kind::Word, 0, 0..=0, "what tells hot from cold").words(&[
         ("inverse-bitmap", 0),
         ("counts", 1),
@@ -47,7 +47,7 @@ pub const COLLECTOR: Setting =
     ]);
 
 /// Of the space: aging.
-pub const HALF_LIFE: Setting = Setting::new(
+pub(crate) const HALF_LIFE: Setting = Setting::new(
     "half_life",
     Kind::Time,
     NEVER,
@@ -57,7 +57,7 @@ pub const HALF_LIFE: Setting = Setting::new(
 .words(&[("never", NEVER)]);
 
 /// Of the space: what frees room.
-pub const CLEANER: Setting = Setting::new(
+pub(crate) const CLEANER: Setting = Setting::new(
     "cleaner",
     Kind::Word,
     0,
@@ -67,7 +67,7 @@ pub const CLEANER: Setting = Setting::new(
 .words(&[("foreground", 0), ("background", 1), ("aggressive", 2)]);
 
 /// Of the space: one place only.
-pub const EXCLUSIVE: Setting = Setting::new(
+pub(crate) const EXCLUSIVE: Setting = Setting::new(
     "exclusive",
     Kind::Word,
     0,
@@ -77,7 +77,7 @@ pub const EXCLUSIVE: Setting = Setting::new(
 .words(&[("no", 0), ("yes", 1)]);
 
 /// Of the space: what moves may cost.
-pub const RATE: Setting = Setting::new(
+pub(crate) const RATE: Setting = Setting::new(
     "move_bytes_per_s",
     Kind::Bytes,
     UNBOUNDED,
@@ -87,7 +87,7 @@ pub const RATE: Setting = Setting::new(
 .words(&[("unbounded", UNBOUNDED)]);
 
 /// Of the space: interval-driven policies.
-pub const INTERVAL: Setting = Setting::new(
+pub(crate) const INTERVAL: Setting = Setting::new(
     "interval",
     Kind::Time,
     NEVER,
@@ -97,7 +97,7 @@ pub const INTERVAL: Setting = Setting::new(
 .words(&[("never", NEVER)]);
 
 /// Of the space: interval-driven policies, too (requirements B8).
-pub const MOVES: Setting = Setting::new(
+pub(crate) const MOVES: Setting = Setting::new(
     "moves_per_interval",
     Kind::Count,
     UNBOUNDED,
@@ -107,7 +107,7 @@ pub const MOVES: Setting = Setting::new(
 .words(&[("unbounded", UNBOUNDED)]);
 
 /// Of the space: what moves has to be worth it (requirements B8).
-pub const PAYS_WITHIN: Setting = Setting::new(
+pub(crate) const PAYS_WITHIN: Setting = Setting::new(
     "pays_within",
     Kind::Time,
     UNBOUNDED,
@@ -117,11 +117,11 @@ pub const PAYS_WITHIN: Setting = Setting::new(
 .words(&[("unbounded", UNBOUNDED)]);
 
 /// Of a volume: sieving by reads.
-pub const READS: Setting =
+pub(crate) const READS: Setting =
     Setting::new("reads", Kind::Count, 1, 1..=255, "reads of a hard drive before an extent comes");
 
 /// Of a volume: sieving by size.
-pub const SIEVE_BYTES: Setting = Setting::new(
+pub(crate) const SIEVE_BYTES: Setting = Setting::new(
     "sieve_bytes",
     Kind::Bytes,
     1 << 20,
@@ -131,7 +131,7 @@ pub const SIEVE_BYTES: Setting = Setting::new(
 .words(&[("unbounded", UNBOUNDED)]);
 
 /// Of a volume: sieving by what the bytes are.
-pub const SIEVE_TYPE: Setting =
+pub(crate) const SIEVE_TYPE: Setting =
     Setting::new("sieve_type", Kind::Word, 0, 0..=0, "what may come to the SSD").words(&[
         ("all", 0),
         ("metadata", 1),
@@ -139,7 +139,7 @@ pub const SIEVE_TYPE: Setting =
     ]);
 
 /// Of a volume: who waits for a hard drive that is busy.
-pub const DETOURS: Setting = Setting::new(
+pub(crate) const DETOURS: Setting = Setting::new(
     "detours",
     Kind::Word,
     0,
@@ -149,7 +149,7 @@ pub const DETOURS: Setting = Setting::new(
 .words(&[("yes", 0), ("no", 1)]);
 
 /// Of a volume: what the acknowledgement of a write for two places means.
-pub const ACKNOWLEDGE: Setting = Setting::new(
+pub(crate) const ACKNOWLEDGE: Setting = Setting::new(
     "acknowledge",
     Kind::Word,
     0,
@@ -159,7 +159,7 @@ pub const ACKNOWLEDGE: Setting = Setting::new(
 .words(&[("first", 0), ("both", 1)]);
 
 /// All of them.
-pub const ALL: &[Setting] = &[
+pub(crate) const ALL: &[Setting] = &[
     EXTENT,
     SIZE,
     COLLECTOR,
@@ -191,7 +191,7 @@ pub const OF_THE_SPACE: &[&str] = &[
 ];
 
 /// The collector's name that a value stands for.
-pub fn collector_name(value: u64) -> &'static str {
+pub(crate) fn collector_name(value: u64) -> &'static str {
     COLLECTORS[usize::try_from(value).expect("a word of the setting")].name
 }
 

@@ -12,20 +12,20 @@ const PLACES: usize = 65_536;
 
 /// Reads of extents that the SSD does not hold.
 #[derive(Clone, Debug)]
-pub struct Reads {
+pub(crate) struct Reads {
     wanted: u8,
     places: Vec<(Extent, u8)>,
 }
 
 impl Reads {
     /// Lets extents come at the read of this number; 0 and 1: at the first.
-    pub fn new(wanted: u8) -> Reads {
+    pub(crate) fn new(wanted: u8) -> Reads {
         let places = if wanted > 1 { PLACES } else { 0 };
         Reads { wanted, places: vec![(Extent(u64::MAX), 0); places] }
     }
 
     /// It was read from a hard drive. May it come?
-    pub fn may_come(&mut self, extent: Extent) -> bool {
+    pub(crate) fn may_come(&mut self, extent: Extent) -> bool {
         if self.places.is_empty() {
             return true;
         }

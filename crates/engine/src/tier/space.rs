@@ -37,13 +37,13 @@ const UNWORTHY_MAX: usize = 64;
 
 /// How a space is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpaceConfig {
+pub(crate) struct SpaceConfig {
     /// A tier that has a share; of its settings those of the space count.
-    pub tier: TierConfig,
+    pub(crate) tier: TierConfig,
     /// The interval of those that have one.
-    pub interval: Option<Duration>,
+    pub(crate) interval: Option<Duration>,
     /// The most reads that any volume asks for.
-    pub reads: u8,
+    pub(crate) reads: u8,
 }
 
 /// What frees room.
@@ -56,7 +56,7 @@ enum Cleaner {
 
 /// What became of a purpose for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub(crate) enum Claim {
     /// It was held before.
     Held,
     /// It is held now.
@@ -86,7 +86,7 @@ pub struct SpaceStats {
     /// Extents that had to leave.
     pub left: u64,
     /// … of them what the background cleaner chose.
-    pub cleaned: u64,
+    pub(crate) cleaned: u64,
     /// Promotions refused: colder than the last one that left.
     pub unqualified: u64,
     /// … its move would take more of the drives' time than it is expected to save.
@@ -101,7 +101,7 @@ pub struct SpaceStats {
 
 /// The account.
 #[derive(Clone, Debug)]
-pub struct Space {
+pub(crate) struct Space {
     collector: Box<dyn Collector>,
     /// Blocks of an extent, as a power of two.
     shift: u32,
@@ -136,7 +136,11 @@ impl Space {
     ///
     /// # Errors
     /// If the space is smaller than an extent, or the collector cannot be made for it.
-    pub fn new(config: &SpaceConfig, slots: u64, blocks: u64) -> Result<Space, CollectError> {
+    pub(crate) fn new(
+        config: &SpaceConfig,
+        slots: u64,
+        blocks: u64,
+    ) -> Result<Space, CollectError> {
         let get = |setting: &str| config.tier.get(setting);
         let extent_blocks = get(settings::EXTENT.name) / BLOCK_BYTES;
         assert!(extent_blocks.is_power_of_two(), "checked with the configuration");
@@ -190,14 +194,14 @@ impl Space {
     }
 
     /// What is believed of the drives, if it matters here.
-    pub fn price(&mut self, costs: DriveCosts) {
+    pub(crate) fn price(&mut self, costs: DriveCosts) {
         if let Some(benefit) = &mut self.benefit {
             benefit.price(costs);
         }
     }
 
     /// A hard drive is needed for a user's read of these blocks.
-    pub fn note_missed(&mut self, first: u32, end: u32) {
+    pub(crate) fn note_missed(&mut self, first: u32, end: u32) {
         let shift = self.shift;
         let extents = self.extents(first, end);
         let Some(benefit) = &mut self.benefit else { return };
@@ -210,12 +214,12 @@ impl Space {
 
     /// The extent of a logical block.
     #[inline]
-    pub fn extent_of(&self, block: u32) -> Extent {
+    pub(crate) fn extent_of(&self, block: u32) -> Extent {
         Extent(u64::from(block) >> self.shift)
     }
 
     /// Its first block, and the one behind its last.
-    pub fn blocks_of(&self, extent: Extent) -> (u64, u64) {
+    pub(crate) fn blocks_of(&self, extent: Extent) -> (u64, u64) {
         (extent.0 << self.shift, (extent.0 + 1) << self.shift)
     }
 
@@ -226,7 +230,7 @@ impl Space {
     }
 
     /// These blocks are of this class from now on; of no tier with a share, if there is none.
-    pub fn classify(&mut self, first: u32, end: u32, class: Option<Class>) {
+    pub(crate) fn classify(&mut self, first: u32, end: u32, class: Option<Class>) {
         for extent in self.extents(first, end) {
             self.note_class(extent, class);
         }
@@ -266,25 +270,25 @@ impl Space {
 
     /// When does this block come, if a hard drive was read for it?
     #[inline]
-    pub fn comes(&self, block: u32) -> Comes {
+    pub(crate) fn comes(&self, block: u32) -> Comes {
         self.classes.comes(self.extent_of(block))
     }
 
     /// Is it held, and does what was written to it stay there alone?
     #[inline]
-    pub fn keeps(&self, block: u32) -> bool {
+    pub(crate) fn keeps(&self, block: u32) -> bool {
         let extent = self.extent_of(block);
         self.classes.keeps_alone(extent) && self.is_held(extent)
     }
 
     /// Extents of which that is so.
-    pub fn keeping(&self) -> u32 {
+    pub(crate) fn keeping(&self) -> u32 {
         self.keeping
     }
 
     /// A request of this class touches these blocks. Are all their extents held?
     #[inline]
-    pub fn touched(&mut self, now: Instant, first: u32, end: u32, class: Class) -> bool {
+    pub(crate) fn touched(&mut self, now: Instant, first: u32, end: u32, class: Class) -> bool {
         let mut all = true;
         self.stirred = true;
         let shift = self.shift;
@@ -300,14 +304,18 @@ impl Space {
 
     /// Is the extent held?
     #[inline]
-    pub fn is_held(&self, extent: Extent) -> bool {
+    pub(crate) fn is_held(&self, extent: Extent) -> bool {
         self.collector.is_held(extent)
     }
 
     /// A hard drive is read for an extent that may come when it is read. True: there is room for it, and it
     /// comes now; otherwise it does not come, or waits already. `alone` says how many of a range of blocks
     /// lie on the SSD alone.
-    pub fn may_come_at_once(&mut self, extent: Extent, alone: impl Fn((u64, u64)) -> u64) -> bool {
+    pub(crate) fn may_come_at_once(
+        &mut self,
+        extent: Extent,
+        alone: impl Fn((u64, u64)) -> u64,
+    ) -> bool {
         if self.is_held(extent) {
             return true; // a part of it is missing
         }
@@ -324,7 +332,7 @@ impl Space {
     }
 
     /// A hard drive is read for these blocks, of several extents: those that may come wait.
-    pub fn missed(&mut self, first: u32, end: u32) {
+    pub(crate) fn missed(&mut self, first: u32, end: u32) {
         for extent in self.extents(first, end) {
             if self.is_waiting.contains(&extent) {
                 continue;
@@ -343,7 +351,7 @@ impl Space {
 
     /// These blocks are to be written to the SSD: takes room for all of their extents. False: for some
     /// there is none, and they belong on a hard drive.
-    pub fn claim(&mut self, first: u32, end: u32) -> bool {
+    pub(crate) fn claim(&mut self, first: u32, end: u32) -> bool {
         let mut all = true;
         for extent in self.extents(first, end) {
             match self.take_room(extent, RoomFor::Write, &|_| 0) {
@@ -437,7 +445,7 @@ impl Space {
 
     /// The next extent that is to come; its room is taken. `alone` says how many of a range of blocks lie on
     /// the SSD alone.
-    pub fn next_to_come(&mut self, alone: impl Fn((u64, u64)) -> u64) -> Option<Extent> {
+    pub(crate) fn next_to_come(&mut self, alone: impl Fn((u64, u64)) -> u64) -> Option<Extent> {
         while let Some(extent) = self.waiting.pop_front() {
             let was_waiting = self.is_waiting.remove(&extent);
             assert!(was_waiting, "an extent waits once");
@@ -475,7 +483,7 @@ impl Space {
     }
 
     /// It cannot come now: it waits behind the others.
-    pub fn come_later(&mut self, extent: Extent) {
+    pub(crate) fn come_later(&mut self, extent: Extent) {
         if self.waiting.len() == WAITING_MAX {
             self.stats.forgone += 1;
         } else if self.is_waiting.insert(extent) {
@@ -485,13 +493,13 @@ impl Space {
 
     /// Does anything want to come?
     #[inline]
-    pub fn has_to_come(&self) -> bool {
+    pub(crate) fn has_to_come(&self) -> bool {
         self.interval_open || !self.waiting.is_empty()
     }
 
     /// Time passes.
     #[inline]
-    pub fn advance(&mut self, now: Instant) {
+    pub(crate) fn advance(&mut self, now: Instant) {
         if let Some(benefit) = &mut self.benefit {
             benefit.advance(now);
         }
@@ -507,33 +515,33 @@ impl Space {
     }
 
     /// When the next interval ends, if anything may have become hotter in it.
-    pub fn due(&self) -> Instant {
+    pub(crate) fn due(&self) -> Instant {
         if self.stirred { self.interval_due } else { Instant::NEVER }
     }
 
     /// Extents that are on their way out, from this one on.
-    pub fn demoting_from(&self, from: Extent) -> impl Iterator<Item = Extent> + '_ {
+    pub(crate) fn demoting_from(&self, from: Extent) -> impl Iterator<Item = Extent> + '_ {
         self.demoting.range(from..).copied()
     }
 
     /// How many there are.
-    pub fn demoting(&self) -> usize {
+    pub(crate) fn demoting(&self) -> usize {
         self.demoting.len()
     }
 
     /// Is half as much on its way out as may be? Beyond all of it writes find no room.
-    pub fn much_is_demoting(&self) -> bool {
+    pub(crate) fn much_is_demoting(&self) -> bool {
         self.demoting.len() >= DEMOTING_MAX / 2
     }
 
     /// An extent has left.
-    pub fn gone(&mut self, extent: Extent) {
+    pub(crate) fn gone(&mut self, extent: Extent) {
         let was_leaving = self.demoting.remove(&extent);
         assert!(was_leaving, "only what leaves has left");
     }
 
     /// A block of it is on the SSD although it is not held: it is to be brought away. False: too many are.
-    pub fn bring_away(&mut self, extent: Extent) -> bool {
+    pub(crate) fn bring_away(&mut self, extent: Extent) -> bool {
         if self.is_held(extent) || self.demoting.len() >= 2 * DEMOTING_MAX {
             return self.is_held(extent);
         }
@@ -542,7 +550,7 @@ impl Space {
     }
 
     /// The SSD was found to have blocks of this extent at start. False: there is no room for it.
-    pub fn found(&mut self, extent: Extent) -> bool {
+    pub(crate) fn found(&mut self, extent: Extent) -> bool {
         if self.is_held(extent) {
             return true;
         }
@@ -554,7 +562,7 @@ impl Space {
     }
 
     /// These blocks belong to nobody any more.
-    pub fn removed(&mut self, first: u32, end: u32) {
+    pub(crate) fn removed(&mut self, first: u32, end: u32) {
         for extent in self.extents(first, end) {
             let (from, to) = self.blocks_of(extent);
             let is_whole = from >= u64::from(first) && to <= u64::from(end);
@@ -569,22 +577,22 @@ impl Space {
     }
 
     /// Extents held, and how many may be.
-    pub fn held(&self) -> (u32, u32) {
+    pub(crate) fn held(&self) -> (u32, u32) {
         (self.held, self.held_max)
     }
 
     /// Blocks of an extent.
-    pub fn extent_blocks(&self) -> u64 {
+    pub(crate) fn extent_blocks(&self) -> u64 {
         1 << self.shift
     }
 
     /// Counters.
-    pub fn stats(&self) -> SpaceStats {
+    pub(crate) fn stats(&self) -> SpaceStats {
         self.stats
     }
 
     /// What the collector takes, the classes, and what is remembered of reads.
-    pub fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         let benefit = self.benefit.as_ref().map_or(0, Benefit::memory_bytes);
         self.collector.memory().bytes + self.classes.bytes() + benefit
     }

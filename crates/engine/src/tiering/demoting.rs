@@ -30,7 +30,7 @@ pub(crate) struct Demoting {
 
 impl Demoting {
     /// Something has changed.
-    pub fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         self.looks = true;
         self.fruitless = 0;
     }

@@ -91,7 +91,7 @@ pub(crate) fn join(space: &mut Option<SpaceConfig>, tier: &TierConfig) -> Result
 impl VolumePolicy {
     /// The tier of an object that names this one for itself.
     #[inline]
-    pub fn tier_of(&self, named: Option<TierNumber>) -> &dyn Tier {
+    pub(crate) fn tier_of(&self, named: Option<TierNumber>) -> &dyn Tier {
         let own = named.and_then(|named| self.file_tiers.iter().find(|(known, _)| *known == named));
         own.map_or(&*self.tier, |(_, tier)| &**tier)
     }

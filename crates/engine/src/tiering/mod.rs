@@ -29,7 +29,7 @@ use tandem_block::{Duration, Instant, ObjectId};
 /// Where the data of each volume belongs, and the tiers' share of the SSDs.
 #[derive(Clone, Debug)]
 pub(crate) struct Tiers {
-    pub policies: Policies,
+    pub(crate) policies: Policies,
     /// How the share is made, if any volume has one.
     config: Option<SpaceConfig>,
     /// The share itself.
@@ -72,11 +72,11 @@ impl Tiers {
 /// Everything that tiers with a share of the SSDs keep.
 #[derive(Clone, Debug)]
 pub(crate) struct Tiering {
-    pub space: Space,
-    pub arrivals: Arrivals,
-    pub demoting: Demoting,
+    pub(crate) space: Space,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) demoting: Demoting,
     /// Bytes that may come in this second, and when it ends.
-    pub rate: Rate,
+    pub(crate) rate: Rate,
 }
 
 /// A bound on what comes in a second.
@@ -93,7 +93,7 @@ impl Rate {
     }
 
     /// May anything come now?
-    pub fn is_left(&mut self, now: Instant) -> bool {
+    pub(crate) fn is_left(&mut self, now: Instant) -> bool {
         if now >= self.second_ends {
             self.second_ends = now + Duration::from_s(1);
             self.left_bytes = self.bytes_per_s;
@@ -102,7 +102,7 @@ impl Rate {
     }
 
     /// So much comes; the last of a second may go beyond it.
-    pub fn spend(&mut self, bytes: u64) {
+    pub(crate) fn spend(&mut self, bytes: u64) {
         if self.bytes_per_s != names::UNBOUNDED {
             self.left_bytes = self.left_bytes.saturating_sub(bytes);
         }

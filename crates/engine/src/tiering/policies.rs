@@ -19,11 +19,11 @@ pub(crate) type FileTiers = Vec<(TierNumber, Box<dyn Tier>)>;
 #[derive(Clone, Debug)]
 pub(crate) struct VolumePolicy {
     /// Position among the steering policies.
-    pub steer: usize,
-    pub tier: Box<dyn Tier>,
+    pub(crate) steer: usize,
+    pub(crate) tier: Box<dyn Tier>,
     /// Those that its files may have instead.
-    pub file_tiers: FileTiers,
-    pub durability: DurabilityClass,
+    pub(crate) file_tiers: FileTiers,
+    pub(crate) durability: DurabilityClass,
 }
 
 /// Those of all volumes.

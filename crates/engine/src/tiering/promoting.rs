@@ -69,7 +69,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.promoting.is_empty()
     }
 
@@ -83,7 +83,7 @@ impl Arrivals {
     }
 
     /// These blocks are written to or zeroed: what is on its way to the SSD would be too old.
-    pub fn note_changing(&mut self, first: Logical, end: Logical) {
+    pub(crate) fn note_changing(&mut self, first: Logical, end: Logical) {
         for promoting in &mut self.promoting {
             let own_end = promoting.first + promoting.parts.len() as Logical;
             for block in first.max(promoting.first)..end.min(own_end) {

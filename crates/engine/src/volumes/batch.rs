@@ -30,7 +30,7 @@ use tandem_block::{Batch, IoError, ObjectOp};
 
 /// Batches that wait and blocks that are retired.
 #[derive(Clone, Debug, Default)]
-pub struct ObjectChanges {
+pub(crate) struct ObjectChanges {
     waiting: VecDeque<(TaskId, Batch)>,
     /// Blocks that objects have left, with the number of the batch that makes it durable.
     retired: VecDeque<(u64, BlockRange)>,

@@ -57,12 +57,12 @@ impl Controller {
     }
 
     /// At most so much may be redirected to the drive in a day.
-    pub fn bound_log(&mut self, bytes_per_day: u64) {
+    pub(crate) fn bound_log(&mut self, bytes_per_day: u64) {
         self.budgets.log = DayBudget::new(bytes_per_day);
     }
 
     /// Has the drive done today what it is rated for? Then nothing is padded.
-    pub fn note_rating(&mut self, is_spent: bool) {
+    pub(crate) fn note_rating(&mut self, is_spent: bool) {
         self.budgets.rating_is_spent = is_spent;
     }
 }

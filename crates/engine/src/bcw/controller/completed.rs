@@ -13,7 +13,7 @@ const SURPRISES_MAX: u32 = 4;
 
 impl Controller {
     /// The write in flight is done. Returns the state that it met.
-    pub fn completed(
+    pub(crate) fn completed(
         &mut self,
         now: Instant,
         bytes: u64,

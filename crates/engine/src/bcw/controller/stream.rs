@@ -10,7 +10,7 @@ use super::{
 
 impl Controller {
     /// The state that a write of this size would meet after everything already promised.
-    pub fn predict(&mut self, now: Instant, bytes: u64) -> WriteState {
+    pub(crate) fn predict(&mut self, now: Instant, bytes: u64) -> WriteState {
         self.decay(now);
         self.predict_in(self.bounds(), self.stage_bytes + self.committed_bytes, bytes)
     }
@@ -35,7 +35,7 @@ impl Controller {
 
     /// It is one of several drives of a set, which need not go as far into their stages as one that is
     /// alone (M12).
-    pub fn join_others(&mut self) {
+    pub(crate) fn join_others(&mut self) {
         self.is_one_of_several = true;
     }
 
@@ -50,7 +50,7 @@ impl Controller {
 
     /// Would the next write of the size that users want certainly not be slow? Then this drive can
     /// stand in for another one that is near the end of its stage.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         let takes = self.trust == Trust::Full && matches!(self.state, State::Fast | State::Mid);
         let bytes = self.wanted_bytes();
         let promised = self.stage_bytes + self.committed_bytes;
@@ -59,24 +59,24 @@ impl Controller {
 
     /// Does another drive of the set have room? Then this one keeps users' writes off the uncertain end
     /// of its stage, where slow writes may come early, and brings the slow write on by itself (M12).
-    pub fn note_stand_in(&mut self, has_stand_in: bool) {
+    pub(crate) fn note_stand_in(&mut self, has_stand_in: bool) {
         self.has_stand_in = has_stand_in;
     }
 
     /// The next write is not where the last one ended: it pays for the way there, and what it takes says
     /// nothing of the buffer.
-    pub fn stream_breaks(&mut self) {
+    pub(crate) fn stream_breaks(&mut self) {
         self.unplaced = true;
     }
 
     /// Size of the writes that users want to send here.
-    pub fn wanted_bytes(&self) -> u64 {
+    pub(crate) fn wanted_bytes(&self) -> u64 {
         self.demand_bytes.max(FAST_PADDING_BYTES)
     }
 
     /// The stream breaks after `left_bytes`, and users' next write does not fit before: padding over the
     /// break, if they want the drive now.
-    pub fn pad_over_break(&mut self, now: Instant, left_bytes: u64) -> Option<Action> {
+    pub(crate) fn pad_over_break(&mut self, now: Instant, left_bytes: u64) -> Option<Action> {
         let keeps = matches!(self.state(), State::Fast | State::Mid);
         if self.control == Control::Bare || !keeps || !self.has_demand(now) {
             return None;

@@ -55,7 +55,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 14] = [
+    pub(crate) const ALL: [Rule; 14] = [
         Rule::SlotStates,
         Rule::LogLife,
         Rule::ReadSlots,
@@ -84,7 +84,7 @@ pub struct Finding {
     /// Which rule.
     pub rule: Rule,
     /// Where, and what was found.
-    pub what: String,
+    pub(crate) what: String,
 }
 
 impl fmt::Display for Finding {

@@ -37,7 +37,7 @@ pub(super) enum State {
 
 impl State {
     /// Does it hold what was written there last, and goes on doing so?
-    pub fn holds(self) -> bool {
+    pub(crate) fn holds(self) -> bool {
         matches!(
             self,
             State::Current | State::Displaced | State::Composed | State::Freed | State::Waits
@@ -51,7 +51,7 @@ pub(super) struct States {
 }
 
 impl States {
-    pub fn get(&self, slot: Slot) -> State {
+    pub(crate) fn get(&self, slot: Slot) -> State {
         self.of.get(slot as usize).copied().unwrap_or(State::Unknown)
     }
 

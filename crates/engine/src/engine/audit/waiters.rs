@@ -39,13 +39,13 @@ pub enum Wait {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiter {
     /// Which.
-    pub task: TaskId,
+    pub(crate) task: TaskId,
     /// Its request; `RequestId(u64::MAX)` for work of the engine's own.
-    pub request: RequestId,
+    pub(crate) request: RequestId,
     /// What it does.
-    pub op: Op,
+    pub(crate) op: Op,
     /// What it waits for.
-    pub wait: Wait,
+    pub(crate) wait: Wait,
 }
 
 impl fmt::Display for Waiter {

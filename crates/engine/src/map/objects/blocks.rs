@@ -24,7 +24,7 @@ impl Objects {
     ///
     /// # Errors
     /// `NoSpace`: there are not so many, or not so many pieces can be recorded; nothing was changed.
-    pub fn fill(
+    pub(crate) fn fill(
         &mut self,
         object: ObjectId,
         from: u32,
@@ -79,7 +79,7 @@ impl Objects {
     }
 
     /// Makes a hole of `from..to`, and returns the blocks that lay there.
-    pub fn punch(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<BlockRange> {
+    pub(crate) fn punch(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<BlockRange> {
         let (pieces, links) = (self.runs.cut(object, from, to), self.links.cut(object, from, to));
         for piece in &pieces {
             self.changes.blocks(object, piece.offset, piece.offset + piece.count, 1);

@@ -25,7 +25,7 @@ pub(super) struct Evacuating {
 
 impl Objects {
     /// How many free blocks have homes at these places, and how many could be reserved at `open` ones.
-    pub fn room_without(&self, places: BlockRange, open: &[BlockRange]) -> (u64, u64) {
+    pub(crate) fn room_without(&self, places: BlockRange, open: &[BlockRange]) -> (u64, u64) {
         let count =
             |ranges: Vec<BlockRange>| ranges.iter().map(|r| u64::from(r.count)).sum::<u64>();
         let lying = self.homes.lying_in(places).into_iter();
@@ -55,7 +55,7 @@ impl Objects {
 
     /// The homes at these places shall be left, for those at `open` ones. What is free by now is found out,
     /// so this comes behind everything that takes blocks at a start.
-    pub fn evacuate(&mut self, places: BlockRange, open: &[BlockRange]) {
+    pub(crate) fn evacuate(&mut self, places: BlockRange, open: &[BlockRange]) {
         assert!(self.evacuating.is_none(), "one drive is left at a time");
         self.drop_ahead();
         let mut evacuating = Evacuating::default();
@@ -74,7 +74,7 @@ impl Objects {
     }
 
     /// Reserves as many blocks as are left, as far as there are some.
-    pub fn reserve_homes(&mut self, open: &[BlockRange]) {
+    pub(crate) fn reserve_homes(&mut self, open: &[BlockRange]) {
         let Some(evacuating) = &self.evacuating else { return };
         let reserved: u64 = evacuating.reserved.iter().map(|range| u64::from(range.count)).sum();
         let mut wanted = evacuating.left.free_blocks().saturating_sub(reserved);
@@ -99,7 +99,7 @@ impl Objects {
     }
 
     /// The homes stay after all: what was withheld and reserved is free again.
-    pub fn vacate_no_more(&mut self) {
+    pub(crate) fn vacate_no_more(&mut self) {
         let Some(evacuating) = self.evacuating.take() else { return };
         let mut at = 0;
         while let Some(range) = evacuating.withheld.next(at) {
@@ -110,7 +110,7 @@ impl Objects {
     }
 
     /// All of them were left, and the drive is gone: nobody gets their blocks any more.
-    pub fn vacated(&mut self) {
+    pub(crate) fn vacated(&mut self) {
         let Some(evacuating) = self.evacuating.take() else { return };
         assert_eq!(evacuating.left.free_blocks(), 0, "homes are left before their drive is");
         self.gone_blocks += evacuating.withheld.free_blocks();
@@ -122,7 +122,7 @@ impl Objects {
     }
 
     /// At the start: these places are on a drive that is gone. False: somebody has blocks with homes there.
-    pub fn leave_out(&mut self, places: BlockRange) -> bool {
+    pub(crate) fn leave_out(&mut self, places: BlockRange) -> bool {
         let ranges = self.homes.lying_in(places);
         let are_free = ranges.iter().all(|&range| self.space.is_free(range));
         if are_free {
@@ -133,7 +133,7 @@ impl Objects {
     }
 
     /// Another drive has taken the place of one that is gone: its places can be had again.
-    pub fn come_back(&mut self, places: BlockRange) {
+    pub(crate) fn come_back(&mut self, places: BlockRange) {
         assert!(self.evacuating.is_none(), "no other one is left meanwhile");
         for range in self.homes.lying_in(places) {
             self.space.release(range);
@@ -143,7 +143,7 @@ impl Objects {
     }
 
     /// So many blocks that nobody has are withheld, or as many as there are: nothing could hold them.
-    pub fn withhold(&mut self, blocks: u64) {
+    pub(crate) fn withhold(&mut self, blocks: u64) {
         while let Some(range) =
             self.withheld.next(0).filter(|_| self.withheld.free_blocks() > blocks)
         {
@@ -168,31 +168,31 @@ impl Objects {
 
     /// Blocks that nobody can have: their homes are on a drive that leaves, or is gone, or nothing could
     /// hold them.
-    pub fn out_of_use_blocks(&self) -> u64 {
+    pub(crate) fn out_of_use_blocks(&self) -> u64 {
         let evacuating = self.evacuating.as_ref();
         let leaving = evacuating.map_or(0, |v| v.left.free_blocks() + v.withheld.free_blocks());
         self.gone_blocks + leaving + self.withheld.free_blocks()
     }
 
     /// The next blocks that are left, from this one on.
-    pub fn next_left(&self, from: Logical) -> Option<BlockRange> {
+    pub(crate) fn next_left(&self, from: Logical) -> Option<BlockRange> {
         self.evacuating.as_ref()?.left.next(from)
     }
 
     /// How many blocks are left.
-    pub fn left_blocks(&self) -> u64 {
+    pub(crate) fn left_blocks(&self) -> u64 {
         self.evacuating.as_ref().map_or(0, |evacuating| evacuating.left.free_blocks())
     }
 
     /// Blocks that take others' places next, in one piece; they stay reserved.
-    pub fn reserved_next(&self) -> Option<BlockRange> {
+    pub(crate) fn reserved_next(&self) -> Option<BlockRange> {
         let range = *self.evacuating.as_ref()?.reserved.front()?;
         let count = self.homes.run_at(range.first, range.first + range.count).1;
         Some(BlockRange { count, ..range })
     }
 
     /// Takes these, which `reserved_next` named, out of what is reserved.
-    pub fn take_reserved(&mut self, range: BlockRange) {
+    pub(crate) fn take_reserved(&mut self, range: BlockRange) {
         let reserved = &mut self.evacuating.as_mut().expect("some were reserved").reserved;
         let front = reserved.front_mut().expect("some were reserved");
         assert!(front.first == range.first && range.count <= front.count, "the first of them");
@@ -205,7 +205,7 @@ impl Objects {
     }
 
     /// Puts back what `take_reserved` took.
-    pub fn put_reserved(&mut self, range: BlockRange) {
+    pub(crate) fn put_reserved(&mut self, range: BlockRange) {
         match &mut self.evacuating {
             Some(evacuating) if range.count > 0 => evacuating.reserved.push_back(range),
             _ => self.space_release(range),
@@ -213,27 +213,27 @@ impl Objects {
     }
 
     /// The drive of what comes next failed: these blocks are free again.
-    pub fn drop_reserved(&mut self, range: BlockRange) {
+    pub(crate) fn drop_reserved(&mut self, range: BlockRange) {
         self.take_reserved(range);
         self.space.release(range);
     }
 
     /// Those of these blocks that are still left.
-    pub fn left_of(&self, range: BlockRange) -> Vec<BlockRange> {
+    pub(crate) fn left_of(&self, range: BlockRange) -> Vec<BlockRange> {
         let Some(evacuating) = &self.evacuating else { return Vec::new() };
         let pieces = evacuating.left.pieces(range).into_iter();
         pieces.filter(|(_, is_left)| *is_left).map(|(piece, _)| piece).collect()
     }
 
     /// Would the records of so many more changes of places fit?
-    pub fn fits_with_homes(&self, swaps: usize) -> bool {
+    pub(crate) fn fits_with_homes(&self, swaps: usize) -> bool {
         let (bytes, max) = self.record_bytes();
         // each may cut two runs apart, and put two more between their parts
         bytes + (swaps * 6 * super::HOMES_RECORD_BYTES) as u64 <= max
     }
 
     /// Blocks that are left change places with those that were taken from what is reserved.
-    pub fn swap_homes(&mut self, left: BlockRange, taken: Logical) {
+    pub(crate) fn swap_homes(&mut self, left: BlockRange, taken: Logical) {
         let evacuating = self.evacuating.as_mut().expect("homes are being left");
         assert!(left.count > 0, "some homes change places");
         let other = BlockRange { first: taken, count: left.count };
@@ -246,12 +246,12 @@ impl Objects {
     }
 
     /// Takes free blocks away from everyone, until they are released.
-    pub fn reserve(&mut self, range: BlockRange) {
+    pub(crate) fn reserve(&mut self, range: BlockRange) {
         self.space.take(range);
     }
 
     /// Nothing lies in these blocks any more, and that is durable.
-    pub fn release(&mut self, range: BlockRange) {
+    pub(crate) fn release(&mut self, range: BlockRange) {
         self.space_release(range);
     }
 

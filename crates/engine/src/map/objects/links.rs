@@ -20,14 +20,14 @@ use tandem_block::ObjectId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The new blocks.
-    pub range: BlockRange,
+    pub(crate) range: BlockRange,
     /// They were written to, all of them.
-    pub written: bool,
+    pub(crate) written: bool,
 }
 
 /// All links.
 #[derive(Clone, Debug, Default)]
-pub struct Links {
+pub(crate) struct Links {
     /// By object and its first block.
     links: BTreeMap<(ObjectId, u32), Link>,
     /// By new block.
@@ -38,38 +38,38 @@ pub struct Links {
 impl Links {
     /// Are there none?
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.links.len()
     }
 
     /// How many of them were written to.
-    pub fn written(&self) -> usize {
+    pub(crate) fn written(&self) -> usize {
         self.written
     }
 
     /// Those that were written to: object, its first block, new blocks.
-    pub fn all_written(&self) -> impl Iterator<Item = (ObjectId, u32, BlockRange)> + '_ {
+    pub(crate) fn all_written(&self) -> impl Iterator<Item = (ObjectId, u32, BlockRange)> + '_ {
         let written = self.links.iter().filter(|(_, link)| link.written);
         written.map(|(&(object, offset), link)| (object, offset, link.range))
     }
 
     /// Blocks that they lie in.
-    pub fn ranges(&self) -> impl Iterator<Item = (BlockRange, ObjectId)> + '_ {
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, ObjectId)> + '_ {
         self.links.iter().map(|(&(object, _), link)| (link.range, object))
     }
 
     /// Has the object any?
-    pub fn has_any(&self, object: ObjectId) -> bool {
+    pub(crate) fn has_any(&self, object: ObjectId) -> bool {
         self.links.range((object, 0)..=(object, u32::MAX)).next().is_some()
     }
 
     /// A new one, over blocks of the object that have none.
-    pub fn add(&mut self, object: ObjectId, offset: u32, range: BlockRange) {
+    pub(crate) fn add(&mut self, object: ObjectId, offset: u32, range: BlockRange) {
         self.insert(object, offset, Link { range, written: false });
     }
 
@@ -96,14 +96,14 @@ impl Links {
     }
 
     /// The link that new block lies in: object, its first block, new blocks, and whether it was written to.
-    pub fn at(&self, block: Logical) -> Option<(ObjectId, u32, Link)> {
+    pub(crate) fn at(&self, block: Logical) -> Option<(ObjectId, u32, Link)> {
         let (_, &(object, offset)) = self.by_logical.range(..=block).next_back()?;
         let link = self.links[&(object, offset)];
         (block - link.range.first < link.range.count).then_some((object, offset, link))
     }
 
     /// All of the link that this new block lies in is written to.
-    pub fn note_written(&mut self, block: Logical) {
+    pub(crate) fn note_written(&mut self, block: Logical) {
         let Some((object, offset, link)) = self.at(block) else { return };
         if !link.written {
             self.links.get_mut(&(object, offset)).expect("found above").written = true;
@@ -122,12 +122,12 @@ impl Links {
     }
 
     /// Does any lie in `from..to` of the object?
-    pub fn is_over(&self, object: ObjectId, from: u32, to: u32) -> bool {
+    pub(crate) fn is_over(&self, object: ObjectId, from: u32, to: u32) -> bool {
         !self.is_empty() && !self.over(object, from, to).is_empty()
     }
 
     /// Pieces of an object as reads see them, of those that records see.
-    pub fn lay_over(&self, object: ObjectId, pieces: Vec<Piece>) -> Vec<Piece> {
+    pub(crate) fn lay_over(&self, object: ObjectId, pieces: Vec<Piece>) -> Vec<Piece> {
         let mut laid = Vec::with_capacity(pieces.len());
         let mut last: Option<u32> = None;
         for piece in pieces {
@@ -158,19 +158,19 @@ impl Links {
     }
 
     /// The new block of `from`, if one link has all of `from..to`.
-    pub fn single(&self, object: ObjectId, from: u32, to: u32) -> Option<Logical> {
+    pub(crate) fn single(&self, object: ObjectId, from: u32, to: u32) -> Option<Logical> {
         let (&(_, offset), link) = self.links.range((object, 0)..=(object, from)).next_back()?;
         (to <= offset + link.range.count && from < offset + link.range.count)
             .then(|| link.range.first + (from - offset))
     }
 
     /// Takes a link away whose piece is recorded now, or will be.
-    pub fn settle(&mut self, object: ObjectId, offset: u32) -> BlockRange {
+    pub(crate) fn settle(&mut self, object: ObjectId, offset: u32) -> BlockRange {
         self.take(object, offset).expect("it was found").range
     }
 
     /// Takes `from..to` of an object out of its links, which may be cut apart. Returns what was taken.
-    pub fn cut(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<(u32, Link)> {
+    pub(crate) fn cut(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<(u32, Link)> {
         if self.is_empty() {
             return Vec::new();
         }
@@ -195,7 +195,7 @@ impl Links {
     }
 
     /// Puts back what `cut` took.
-    pub fn put_back(&mut self, object: ObjectId, links: &[(u32, Link)]) {
+    pub(crate) fn put_back(&mut self, object: ObjectId, links: &[(u32, Link)]) {
         for &(offset, link) in links {
             self.insert(object, offset, link);
         }

@@ -13,7 +13,7 @@ use tandem_block::{BLOCK_BYTES, ObjectId, ObjectKind};
 impl Objects {
     /// Takes over what a record says, if it is possible. Records of one recovery may contradict each
     /// other on the way, so that only `end_replay` sees whether they fit together.
-    pub fn replay(&mut self, record: &ObjectRecord) -> bool {
+    pub(crate) fn replay(&mut self, record: &ObjectRecord) -> bool {
         let end = record.first.checked_add(record.blocks);
         let blocks = match record.in_pieces {
             Some(_) => u64::from(u32::MAX),
@@ -37,7 +37,7 @@ impl Objects {
     }
 
     /// Takes over any record of an object or a part of one; false also for other records.
-    pub fn replay_record(&mut self, record: &Record) -> bool {
+    pub(crate) fn replay_record(&mut self, record: &Record) -> bool {
         match record {
             Record::Object(object) => return self.replay(object),
             Record::ObjectGone(id) => self.replay_gone(ObjectId(*id)),
@@ -58,7 +58,7 @@ impl Objects {
     }
 
     /// The same of a thin object.
-    pub fn replay_thin(&mut self, record: &ThinRecord) {
+    pub(crate) fn replay_thin(&mut self, record: &ThinRecord) {
         let object = Object {
             name: String::new(),
             size_bytes: record.size_bytes,
@@ -73,7 +73,7 @@ impl Objects {
     }
 
     /// The same of some blocks of one.
-    pub fn replay_piece(&mut self, id: ObjectId, piece: Piece) -> bool {
+    pub(crate) fn replay_piece(&mut self, id: ObjectId, piece: Piece) -> bool {
         let end = |first: u32| first.checked_add(piece.count);
         let fits = end(piece.offset).is_some()
             && piece.logical.is_none_or(|at| end(at).is_some_and(|end| end <= self.blocks));
@@ -84,7 +84,7 @@ impl Objects {
     }
 
     /// The same of an attribute; `None`: it is gone.
-    pub fn replay_attribute(&mut self, id: ObjectId, key: &[u8], value: Option<&[u8]>) {
+    pub(crate) fn replay_attribute(&mut self, id: ObjectId, key: &[u8], value: Option<&[u8]>) {
         match value {
             Some(value) => self.attributes.set(id, key, value),
             None => self.attributes.remove(id, key),
@@ -103,7 +103,7 @@ impl Objects {
     }
 
     /// A record says that the object is gone, and everything with it.
-    pub fn replay_gone(&mut self, id: ObjectId) {
+    pub(crate) fn replay_gone(&mut self, id: ObjectId) {
         self.by_id.remove(&id);
         self.runs.cut(id, 0, u32::MAX);
         self.attributes.remove_all(id);
@@ -113,7 +113,7 @@ impl Objects {
     ///
     /// # Errors
     /// Two blocks with one home, two objects with one name, or over the same blocks, or parts of an object that is not there.
-    pub fn end_replay(&mut self) -> Result<(), String> {
+    pub(crate) fn end_replay(&mut self) -> Result<(), String> {
         self.homes.check(self.blocks)?;
         let mut ranges: Vec<(BlockRange, ObjectId)> = self.owned().collect();
         ranges.sort_unstable_by_key(|(range, _)| range.first);
@@ -157,7 +157,7 @@ impl Objects {
     }
 
     /// Blocks that objects have, and whose they are.
-    pub fn owned(&self) -> impl Iterator<Item = (BlockRange, ObjectId)> + '_ {
+    pub(crate) fn owned(&self) -> impl Iterator<Item = (BlockRange, ObjectId)> + '_ {
         let reserved = |(&id, o): (&ObjectId, &Object)| {
             (o.blocks > 0).then_some((BlockRange { first: o.first, count: o.blocks }, id))
         };
@@ -166,7 +166,7 @@ impl Objects {
     }
 
     /// Blocks that objects have, in order, each once.
-    pub fn ranges(&self) -> Vec<BlockRange> {
+    pub(crate) fn ranges(&self) -> Vec<BlockRange> {
         union(self.owned().map(|(range, _)| range).collect())
     }
 }

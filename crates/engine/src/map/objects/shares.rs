@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Blocks with two holders or more.
 #[derive(Clone, Debug, Default)]
-pub struct Shares {
+pub(crate) struct Shares {
     /// First block to count and holders, never touching each other with the same number of holders.
     runs: BTreeMap<Logical, (u32, u32)>,
     /// Holders beyond the first, over all blocks.
@@ -21,17 +21,17 @@ pub struct Shares {
 impl Shares {
     /// Is nothing shared?
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
     /// Blocks counted once for each holder but one.
-    pub fn extra_blocks(&self) -> u64 {
+    pub(crate) fn extra_blocks(&self) -> u64 {
         self.extra
     }
 
     /// Parts of a range that are shared, in order.
-    pub fn within(&self, range: BlockRange) -> impl Iterator<Item = BlockRange> + '_ {
+    pub(crate) fn within(&self, range: BlockRange) -> impl Iterator<Item = BlockRange> + '_ {
         let end = range.first + range.count;
         let begin = self.runs.range(..=range.first).next_back().map_or(range.first, |(&at, _)| at);
         self.runs.range(begin..end).filter_map(move |(&first, &(count, _))| {
@@ -41,17 +41,17 @@ impl Shares {
     }
 
     /// Does any block of it have several holders?
-    pub fn has_any(&self, range: BlockRange) -> bool {
+    pub(crate) fn has_any(&self, range: BlockRange) -> bool {
         !self.is_empty() && self.within(range).next().is_some()
     }
 
     /// Blocks of a range that have several holders.
-    pub fn blocks_within(&self, range: BlockRange) -> u64 {
+    pub(crate) fn blocks_within(&self, range: BlockRange) -> u64 {
         self.within(range).map(|part| u64::from(part.count)).sum()
     }
 
     /// These blocks, which somebody holds, have one holder more.
-    pub fn join(&mut self, range: BlockRange) {
+    pub(crate) fn join(&mut self, range: BlockRange) {
         for (part, holders) in self.take(range) {
             self.put(part, holders + 1);
         }
@@ -61,7 +61,7 @@ impl Shares {
     }
 
     /// One holder of these blocks has left them. Returns those that nobody holds any more.
-    pub fn leave(&mut self, range: BlockRange) -> Vec<BlockRange> {
+    pub(crate) fn leave(&mut self, range: BlockRange) -> Vec<BlockRange> {
         if self.is_empty() {
             return vec![range];
         }
@@ -134,7 +134,7 @@ impl Shares {
     }
 
     /// Counts the holders of all blocks anew, from pieces in the order of their first blocks.
-    pub fn count(pieces: &[BlockRange]) -> Shares {
+    pub(crate) fn count(pieces: &[BlockRange]) -> Shares {
         let mut changes: BTreeMap<Logical, i64> = BTreeMap::new();
         for piece in pieces {
             *changes.entry(piece.first).or_default() += 1;

@@ -16,12 +16,12 @@ use tandem_block::{BLOCK_BYTES, IoError, NAME_BYTES_MAX, ObjectId, ObjectKind};
 
 impl Objects {
     /// Blocks that several objects have.
-    pub fn shares(&self) -> &Shares {
+    pub(crate) fn shares(&self) -> &Shares {
         &self.shares
     }
 
     /// Parts of objects that lie in new blocks, before that is recorded.
-    pub fn links(&self) -> &Links {
+    pub(crate) fn links(&self) -> &Links {
         &self.links
     }
 
@@ -31,13 +31,13 @@ impl Objects {
     }
 
     /// All of the link that this new block lies in is written to.
-    pub fn note_written(&mut self, block: Logical) {
+    pub(crate) fn note_written(&mut self, block: Logical) {
         self.links.note_written(block);
     }
 
     /// Was anything shared since the start, or before it?
     #[inline]
-    pub fn was_shared(&self) -> bool {
+    pub(crate) fn was_shared(&self) -> bool {
         self.was_shared
     }
 
@@ -53,7 +53,7 @@ impl Objects {
     }
 
     /// Does anybody else have blocks of this piece?
-    pub fn is_shared(&self, piece: &Piece) -> bool {
+    pub(crate) fn is_shared(&self, piece: &Piece) -> bool {
         piece.logical.is_some() && self.shares.has_any(range_of(piece))
     }
 
@@ -78,7 +78,7 @@ impl Objects {
 
     /// Parts of `from..to` of an object whose blocks it shares, as they are read: where a write must not
     /// go. First block, and behind the last.
-    pub fn shared_parts(&self, object: ObjectId, from: u32, to: u32) -> Vec<(u32, u32)> {
+    pub(crate) fn shared_parts(&self, object: ObjectId, from: u32, to: u32) -> Vec<(u32, u32)> {
         let mut parts: Vec<(u32, u32)> = Vec::new();
         if self.shares.is_empty() {
             return parts;
@@ -97,7 +97,7 @@ impl Objects {
     }
 
     /// Blocks that an object has, and those that it alone has.
-    pub fn held_blocks(&self, object: ObjectId) -> (u64, u64) {
+    pub(crate) fn held_blocks(&self, object: ObjectId) -> (u64, u64) {
         let reserved = self.by_id.get(&object).map_or(0, |known| u64::from(known.blocks));
         let (mut all, mut shared) = (reserved, 0);
         for piece in self.runs.of(object) {
@@ -111,7 +111,7 @@ impl Objects {
     ///
     /// # Errors
     /// `NoSpace`: there are not so many, or not so many pieces can be recorded; nothing was changed.
-    pub fn link(&mut self, object: ObjectId, parts: &[(u32, u32)]) -> Result<(), IoError> {
+    pub(crate) fn link(&mut self, object: ObjectId, parts: &[(u32, u32)]) -> Result<(), IoError> {
         let wanted: u64 = parts.iter().map(|&(from, to)| u64::from(to - from)).sum();
         if wanted > self.free_blocks() {
             return Err(IoError::NoSpace);
@@ -139,7 +139,7 @@ impl Objects {
 
     /// Links of which everything is recorded become pieces, which are to be recorded behind that. Returns
     /// them, and the blocks that nobody has any more.
-    pub fn settle_links(
+    pub(crate) fn settle_links(
         &mut self,
         is_recorded: impl Fn(Logical) -> bool,
     ) -> (Vec<(ObjectId, Piece)>, Vec<BlockRange>) {
@@ -161,7 +161,7 @@ impl Objects {
     }
 
     /// The write that a link was made for has failed: the object has what it had. Returns the new blocks.
-    pub fn drop_link(&mut self, block: Logical) -> Option<BlockRange> {
+    pub(crate) fn drop_link(&mut self, block: Logical) -> Option<BlockRange> {
         let (object, offset, _) = self.links.at(block)?;
         Some(self.links.settle(object, offset))
     }
@@ -322,7 +322,7 @@ impl Objects {
     }
 
     /// Records that a change needs at most to say where blocks lie that it shares.
-    pub fn pieces_shared(&self, from: ObjectId, first: u32, end: u32) -> usize {
+    pub(crate) fn pieces_shared(&self, from: ObjectId, first: u32, end: u32) -> usize {
         self.runs.pieces(from, first, end).len() + 3
     }
 }

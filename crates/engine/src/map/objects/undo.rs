@@ -73,7 +73,7 @@ pub enum Undo {
 
 impl Objects {
     /// Takes a step back. Steps are undone in the opposite order.
-    pub fn undo(&mut self, undo: Undo) {
+    pub(crate) fn undo(&mut self, undo: Undo) {
         match undo {
             Undo::Made(id) => {
                 let made = self.detach(id).expect("it was made");

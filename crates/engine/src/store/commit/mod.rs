@@ -77,7 +77,7 @@ enum Stage {
 
 /// State of commits.
 #[derive(Clone, Debug, Default)]
-pub struct Commit {
+pub(crate) struct Commit {
     stage: Stage,
     flush_waiting: Vec<TaskId>,
     fua_waiting: Vec<TaskId>,

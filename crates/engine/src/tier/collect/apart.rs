@@ -24,7 +24,7 @@ pub struct Place {
 
 /// Every tracked extent in its order, with so many words of each for whoever uses it.
 #[derive(Clone, Debug)]
-pub struct Apart<const KEPT_WORDS: usize> {
+pub(crate) struct Apart<const KEPT_WORDS: usize> {
     /// Those of the hard drives, or all.
     far: Ranks<KEPT_WORDS>,
     /// Those of the SSD.
@@ -34,14 +34,14 @@ pub struct Apart<const KEPT_WORDS: usize> {
 
 impl<const KEPT_WORDS: usize> Apart<KEPT_WORDS> {
     /// For so many extents at most, of which the SSD has so many at most.
-    pub fn new(entries_max: usize, of_ssd_max: usize) -> Self {
+    pub(crate) fn new(entries_max: usize, of_ssd_max: usize) -> Self {
         let near = (of_ssd_max * NEAR_PART <= entries_max).then(|| Ranks::new(of_ssd_max));
         Apart { far: Ranks::new(entries_max), near, entries_max }
     }
 
     /// Its place; it stays the same till something is used, moved or removed.
     #[inline]
-    pub fn find(&self, extent: Extent) -> Option<Place> {
+    pub(crate) fn find(&self, extent: Extent) -> Option<Place> {
         let near = self.near.as_ref().and_then(|near| near.find(extent));
         near.map(|slot| Place { is_near: true, slot })
             .or_else(|| self.far.find(extent).map(|slot| Place { is_near: false, slot }))
@@ -49,7 +49,7 @@ impl<const KEPT_WORDS: usize> Apart<KEPT_WORDS> {
 
     /// Like [`Self::find`], of an extent that is used, which the next time is found sooner.
     #[inline]
-    pub fn find_used(&mut self, extent: Extent) -> Option<Place> {
+    pub(crate) fn find_used(&mut self, extent: Extent) -> Option<Place> {
         if let Some(near) = &mut self.near
             && let Some(slot) = near.find_used(extent)
         {
@@ -60,12 +60,12 @@ impl<const KEPT_WORDS: usize> Apart<KEPT_WORDS> {
 
     /// Does the extent lie here?
     #[inline]
-    pub fn is_at(&self, place: Place, extent: Extent) -> bool {
+    pub(crate) fn is_at(&self, place: Place, extent: Extent) -> bool {
         self.table(place).is_at(place.slot, extent)
     }
 
     /// Is there no room?
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         let near = self.near.as_ref().map_or(0, Ranks::len);
         self.far.len() + near == self.entries_max
     }
@@ -74,7 +74,7 @@ impl<const KEPT_WORDS: usize> Apart<KEPT_WORDS> {
     ///
     /// # Panics
     /// If there is no room.
-    pub fn insert(&mut self, extent: Extent, side: Side, rank: Rank) -> Place {
+    pub(crate) fn insert(&mut self, extent: Extent, side: Side, rank: Rank) -> Place {
         self.put(extent, side, rank, [0; KEPT_WORDS])
     }
 
@@ -88,12 +88,12 @@ impl<const KEPT_WORDS: usize> Apart<KEPT_WORDS> {
     }
 
     /// Forgets an extent.
-    pub fn remove(&mut self, place: Place) {
+    pub(crate) fn remove(&mut self, place: Place) {
         self.table_mut(place).remove(place.slot);
     }
 
     /// Moves an extent to a side, with its rank and all that is kept of it.
-    pub fn shift(&mut self, place: Place, side: Side) {
+    pub(crate) fn shift(&mut self, place: Place, side: Side) {
         if self.near.is_none() {
             self.far.shift(place.slot, side);
         } else if self.side(place) != side {
@@ -108,7 +108,7 @@ impl<const KEPT_WORDS: usize> Apart<KEPT_WORDS> {
     /// It was used: its heat is what is made of the heat it had, and of what is kept of it, which is
     /// zero at first. On which side is it?
     #[inline]
-    pub fn heat_up(
+    pub(crate) fn heat_up(
         &mut self,
         place: Place,
         used: u64,
@@ -119,37 +119,37 @@ impl<const KEPT_WORDS: usize> Apart<KEPT_WORDS> {
 
     /// Its rank.
     #[inline]
-    pub fn rank(&self, place: Place) -> Rank {
+    pub(crate) fn rank(&self, place: Place) -> Rank {
         self.table(place).rank(place.slot)
     }
 
     /// Its side.
     #[inline]
-    pub fn side(&self, place: Place) -> Side {
+    pub(crate) fn side(&self, place: Place) -> Side {
         self.table(place).side(place.slot)
     }
 
     /// The extent that lies here.
     #[inline]
-    pub fn extent(&self, place: Place) -> Extent {
+    pub(crate) fn extent(&self, place: Place) -> Extent {
         self.table(place).extent(place.slot)
     }
 
     /// The hottest on the hard drives, the coldest on the SSD.
     #[inline]
-    pub fn first(&self, side: Side) -> Option<Place> {
+    pub(crate) fn first(&self, side: Side) -> Option<Place> {
         let is_near = side == Side::Ssd && self.near.is_some();
         let table = self.table(Place { is_near, slot: 0 });
         table.first(side).map(|slot| Place { is_near, slot })
     }
 
     /// One that may be forgotten: one of the coldest of the hard drives'.
-    pub fn cold(&mut self) -> Option<Place> {
+    pub(crate) fn cold(&mut self) -> Option<Place> {
         self.far.cold().map(|slot| Place { is_near: false, slot })
     }
 
     /// What it takes.
-    pub fn memory(&self) -> Memory {
+    pub(crate) fn memory(&self) -> Memory {
         let near = self.near.as_ref().map_or(0, Ranks::memory_bytes);
         let bytes = (self.far.memory_bytes() + near) as u64;
         Memory { tracked_max: self.entries_max as u64, bytes }

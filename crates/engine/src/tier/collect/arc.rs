@@ -11,7 +11,7 @@ use super::lists::{Lists, Slot};
 use super::{CollectConfig, Collector, CollectorEntry, Extent, Memory, Touch};
 
 /// Registry line.
-pub const ENTRY: CollectorEntry = CollectorEntry {
+pub(crate) const ENTRY: CollectorEntry = CollectorEntry {
     name: "arc",
     summary: "balances what was used once and what was used often by what was missed",
     source: "ARC, FAST 2003",

@@ -13,7 +13,9 @@ use super::{CollectConfig, Collector, Extent, Memory, Touch};
 use tandem_block::{Duration, Instant};
 
 /// What a collector makes of a request. It may keep words of its own of each extent.
-pub trait Measure<const KEPT: usize>: std::fmt::Debug + Clone + Send + 'static {
+pub(crate) trait Measure<const KEPT: usize>:
+    std::fmt::Debug + Clone + Send + 'static
+{
     /// Makes one.
     fn new(config: &CollectConfig) -> Self;
     /// How hot an extent is after a request; `was` is 0 if it was never used, and so is what is kept.
@@ -26,7 +28,7 @@ pub trait Measure<const KEPT: usize>: std::fmt::Debug + Clone + Send + 'static {
 
 /// A collector that counts.
 #[derive(Clone, Debug)]
-pub struct ByHeat<M, const KEPT: usize> {
+pub(crate) struct ByHeat<M, const KEPT: usize> {
     measure: M,
     ranks: Apart<KEPT>,
     epoch: Epoch,
@@ -39,7 +41,7 @@ pub struct ByHeat<M, const KEPT: usize> {
 
 impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
     /// As it was configured.
-    pub fn new(config: &CollectConfig) -> Self {
+    pub(crate) fn new(config: &CollectConfig) -> Self {
         ByHeat {
             measure: M::new(config),
             ranks: Apart::new(config.tracked_max as usize, config.held_max as usize),
@@ -68,7 +70,7 @@ impl<M: Measure<KEPT>, const KEPT: usize> ByHeat<M, KEPT> {
     }
 
     /// Like [`Collector::touched`], but an extent that is not tracked stays so.
-    pub fn touched_if_tracked(&mut self, touch: &Touch) -> bool {
+    pub(crate) fn touched_if_tracked(&mut self, touch: &Touch) -> bool {
         self.epoch.at(touch.now);
         let Some(place) = self.ranks.find_used(touch.extent) else { return false };
         self.count(place, touch) == Side::Ssd

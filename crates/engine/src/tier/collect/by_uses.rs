@@ -31,7 +31,7 @@ const NEWEST: usize = 4;
 
 /// What the SSD holds, by uses.
 #[derive(Clone, Debug)]
-pub struct ByUses {
+pub(crate) struct ByUses {
     index: Index,
     entries: Places,
     queues: Places,
@@ -40,7 +40,7 @@ pub struct ByUses {
 
 impl ByUses {
     /// For so many extents at most.
-    pub fn new(entries_max: u32) -> Self {
+    pub(crate) fn new(entries_max: u32) -> Self {
         let entries_max = entries_max as usize;
         ByUses {
             index: Index::new(entries_max),

@@ -7,7 +7,7 @@ use super::heat::Heat;
 use super::{CollectConfig, CollectorEntry, Touch};
 
 /// Registry line.
-pub const ENTRY: CollectorEntry = CollectorEntry {
+pub(crate) const ENTRY: CollectorEntry = CollectorEntry {
     name: "counts",
     summary: "every request heats an extent alike",
     source: "Loris, section III; Azor",

@@ -13,7 +13,7 @@ use super::{CollectConfig, CollectorEntry, Touch};
 use tandem_block::SECTOR_BYTES;
 
 /// Registry line.
-pub const ENTRY: CollectorEntry = CollectorEntry {
+pub(crate) const ENTRY: CollectorEntry = CollectorEntry {
     name: "edt",
     summary: "heat is requests; extents of large requests on average are left to hard drives",
     source: "Loris, section III; EDT",

@@ -13,15 +13,15 @@ use std::ops::Range;
 use tandem_block::Table;
 
 /// Children of an entry.
-pub const FAN: usize = 8;
+pub(crate) const FAN: usize = 8;
 
 /// The least of the keys below zero and the greatest of those above; zero if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ends {
+pub(crate) struct Ends {
     /// At most zero.
-    pub least: i128,
+    pub(crate) least: i128,
     /// At least zero.
-    pub greatest: i128,
+    pub(crate) greatest: i128,
 }
 
 /// How they lie in memory: both of them, low half first.
@@ -37,25 +37,25 @@ impl Ends {
 
 /// A key from its halves, low half first.
 #[inline(always)]
-pub fn key(low: u64, high: u64) -> i128 {
+pub(crate) fn key(low: u64, high: u64) -> i128 {
     i128::from(high.cast_signed()) << 64 | i128::from(low)
 }
 
 /// Its halves, low half first.
 #[inline]
-pub fn key_words(key: i128) -> [u64; 2] {
+pub(crate) fn key_words(key: i128) -> [u64; 2] {
     [key as u64, (key >> 64) as u64]
 }
 
 /// Ends that lie in memory at equal distances: those of the groups, which whoever asks keeps, or of a level.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
+pub(crate) struct Row<'a> {
     /// All the memory.
-    pub words: &'a [u64],
+    pub(crate) words: &'a [u64],
     /// Where those of the first lie.
-    pub first: usize,
+    pub(crate) first: usize,
     /// From one to the next.
-    pub distance: usize,
+    pub(crate) distance: usize,
 }
 
 impl Row<'_> {
@@ -70,7 +70,7 @@ impl Row<'_> {
 
 /// Ends of eight groups each, of eight of those, and so on up to one of all.
 #[derive(Clone, Debug)]
-pub struct Levels {
+pub(crate) struct Levels {
     words: Table<u64>,
     /// Where each level begins, and how many children it has.
     levels: Vec<(usize, usize)>,
@@ -78,7 +78,7 @@ pub struct Levels {
 
 impl Levels {
     /// Over so many groups.
-    pub fn new(groups: usize) -> Self {
+    pub(crate) fn new(groups: usize) -> Self {
         let (mut levels, mut count, mut words) = (Vec::new(), groups, 0);
         while count > 1 || levels.is_empty() {
             levels.push((words, count));
@@ -90,13 +90,13 @@ impl Levels {
 
     /// Of all keys.
     #[inline]
-    pub fn root(&self) -> Ends {
+    pub(crate) fn root(&self) -> Ends {
         Ends::from_words(*self.words.last_chunk().expect("one of all"))
     }
 
     /// The least of a group changed, or the greatest, if this says so.
     #[inline]
-    pub fn rise<const LEAST: bool>(
+    pub(crate) fn rise<const LEAST: bool>(
         &mut self,
         groups: Row<'_>,
         group: usize,
@@ -130,7 +130,7 @@ impl Levels {
 
     /// The group where the least key of all is, or the greatest; it is never zero.
     #[inline]
-    pub fn find<const LEAST: bool>(&self, groups: Row<'_>, end: i128) -> usize {
+    pub(crate) fn find<const LEAST: bool>(&self, groups: Row<'_>, end: i128) -> usize {
         let mut parent = 0;
         for level in (0..self.levels.len()).rev() {
             let (row, children) = self.children(groups, level, parent);
@@ -144,7 +144,7 @@ impl Levels {
 
     /// Any group that has keys above zero: a number says which way. Two that follow each other lead far
     /// apart.
-    pub fn any(&self, groups: Row<'_>, mut number: usize) -> Option<usize> {
+    pub(crate) fn any(&self, groups: Row<'_>, mut number: usize) -> Option<usize> {
         (0..self.levels.len()).rev().try_fold(0, |parent, level| {
             let (row, children) = self.children(groups, level, parent);
             let having = || children.clone().filter(|child| row.end::<false>(*child) > 0);
@@ -156,7 +156,7 @@ impl Levels {
     }
 
     /// Bytes that it takes.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.words.memory_bytes()
     }
 
@@ -178,7 +178,7 @@ impl Levels {
 
 /// The one that is further towards the end; without a branch, because nobody foresees which it is.
 #[inline(always)]
-pub fn further<const LEAST: bool>(one: i128, other: i128) -> i128 {
+pub(crate) fn further<const LEAST: bool>(one: i128, other: i128) -> i128 {
     let nearer = if LEAST { one < other } else { one > other };
     select_unpredictable(nearer, one, other)
 }

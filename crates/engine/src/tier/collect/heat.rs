@@ -12,29 +12,29 @@ const EPOCH_MAX: u32 = 1 << 30;
 
 /// Above: the epoch plus how many bits the count has; below: the count, moved to the top of 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Heat(u64);
+pub(crate) struct Heat(u64);
 
 impl Heat {
     /// Never used.
-    pub const ZERO: Heat = Heat(0);
+    pub(crate) const ZERO: Heat = Heat(0);
     /// Bits of its number that are always zero.
-    pub const SPARE_BITS: u32 = 1;
+    pub(crate) const SPARE_BITS: u32 = 1;
 
     /// From a number that was [`Heat::number`]'s.
     #[inline]
-    pub fn from_number(number: u64) -> Self {
+    pub(crate) fn from_number(number: u64) -> Self {
         Heat(number)
     }
 
     /// A number of the same order.
     #[inline]
-    pub fn number(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         self.0
     }
 
     /// What it is worth in this epoch, rounded down. Epochs do not go back.
     #[inline]
-    pub fn value(self, epoch: u32) -> u32 {
+    pub(crate) fn value(self, epoch: u32) -> u32 {
         let bits = (self.0 >> 32).saturating_sub(u64::from(epoch.min(EPOCH_MAX)));
         let count = u64::from(self.0 as u32);
         if bits > 32 { u32::MAX } else { ((count << bits) >> 32) as u32 }
@@ -42,13 +42,13 @@ impl Heat {
 
     /// With this much more, earned in this epoch.
     #[inline]
-    pub fn plus(self, more: u32, epoch: u32) -> Heat {
+    pub(crate) fn plus(self, more: u32, epoch: u32) -> Heat {
         self.plus_worth(more, epoch).0
     }
 
     /// The same, and what it is worth then.
     #[inline]
-    pub fn plus_worth(self, more: u32, epoch: u32) -> (Heat, u32) {
+    pub(crate) fn plus_worth(self, more: u32, epoch: u32) -> (Heat, u32) {
         let value = self.value(epoch).saturating_add(more);
         let free = value.leading_zeros();
         if value == 0 {

@@ -12,20 +12,20 @@ const BUCKETS_PER_TWO: usize = 3;
 
 /// Where each tracked extent is.
 #[derive(Clone, Debug)]
-pub struct Index {
+pub(crate) struct Index {
     /// Hash, and slot plus one; zeroes where nothing is.
     buckets: Table<[u32; 2]>,
 }
 
 impl Index {
     /// For at most so many entries.
-    pub fn new(entries_max: usize) -> Self {
+    pub(crate) fn new(entries_max: usize) -> Self {
         Index { buckets: Table::new(entries_max * BUCKETS_PER_TWO / 2 + 8) }
     }
 
     /// The slot of this extent; `is_in` says whether it is the one in a slot.
     #[inline]
-    pub fn find(&self, extent: Extent, is_in: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(crate) fn find(&self, extent: Extent, is_in: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = hash(extent);
         let buckets: &[[u32; 2]] = &self.buckets;
         let mut at = home(hash, buckets.len());
@@ -41,7 +41,7 @@ impl Index {
 
     /// Notes where an extent is that was nowhere.
     #[inline]
-    pub fn insert(&mut self, extent: Extent, slot: u32) {
+    pub(crate) fn insert(&mut self, extent: Extent, slot: u32) {
         let hash = hash(extent);
         let buckets: &mut [[u32; 2]] = &mut self.buckets;
         let mut at = home(hash, buckets.len());
@@ -56,7 +56,7 @@ impl Index {
     /// # Panics
     /// If it is not in the index.
     #[inline]
-    pub fn remove(&mut self, extent: Extent, slot: u32) {
+    pub(crate) fn remove(&mut self, extent: Extent, slot: u32) {
         let buckets: &mut [[u32; 2]] = &mut self.buckets;
         let count = buckets.len();
         let mut hole = home(hash(extent), count);
@@ -81,7 +81,7 @@ impl Index {
     }
 
     /// Bytes that it takes.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.buckets.memory_bytes()
     }
 }
@@ -94,7 +94,7 @@ fn hash(extent: Extent) -> u32 {
 
 /// Every bit of it depends on every bit of the extent: splitmix64.
 #[inline]
-pub fn mixed(extent: Extent) -> u64 {
+pub(crate) fn mixed(extent: Extent) -> u64 {
     let mut mixed = extent.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -10,7 +10,7 @@ use super::{CollectConfig, CollectorEntry, Touch};
 use tandem_block::BLOCK_BYTES;
 
 /// Registry line.
-pub const ENTRY: CollectorEntry = CollectorEntry {
+pub(crate) const ENTRY: CollectorEntry = CollectorEntry {
     name: "inverse-bitmap",
     summary: "small requests heat an extent more than large ones",
     source: "Loris, section III; Hystor",
@@ -22,7 +22,7 @@ pub const ENTRY: CollectorEntry = CollectorEntry {
 const PAGES_MAX_LOG2: u32 = 6;
 
 /// The paper's `b` for so many bytes; none has none.
-pub fn inverse_bitmap(bytes: u64) -> u32 {
+pub(crate) fn inverse_bitmap(bytes: u64) -> u32 {
     match bytes.div_ceil(BLOCK_BYTES) {
         0 => 0,
         pages => 1 << PAGES_MAX_LOG2.saturating_sub(pages.ilog2()),

@@ -10,7 +10,7 @@ use super::heat::Heat;
 use super::{CollectConfig, Collector, CollectorEntry, Extent, Memory, Touch};
 
 /// Registry line.
-pub const ENTRY: CollectorEntry = CollectorEntry {
+pub(crate) const ENTRY: CollectorEntry = CollectorEntry {
     name: "lfu",
     summary: "gives up what was used least often since it came",
     source: "least frequently used",

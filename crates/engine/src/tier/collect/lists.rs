@@ -14,7 +14,7 @@ const LINK: u32 = (1 << LINK_BITS) - 1;
 const NIL: u32 = LINK;
 
 /// Entries that there may be at most.
-pub const ENTRIES_MAX: u32 = NIL;
+pub(crate) const ENTRIES_MAX: u32 = NIL;
 
 /// Words of an entry: the extent's halves, the older one with the mark, the newer one with the queue.
 const OLDER: usize = 2;
@@ -33,7 +33,7 @@ struct Ends {
 
 /// `N` queues, numbered from 0.
 #[derive(Clone, Debug)]
-pub struct Lists<const N: usize> {
+pub(crate) struct Lists<const N: usize> {
     entries: Table<[u32; 4]>,
     index: Index,
     ends: [Ends; N],
@@ -48,7 +48,7 @@ impl<const N: usize> Lists<N> {
     ///
     /// # Panics
     /// If that is more than [`ENTRIES_MAX`].
-    pub fn new(entries_max: usize) -> Self {
+    pub(crate) fn new(entries_max: usize) -> Self {
         const { assert!(N <= 16) }
         assert!(entries_max <= ENTRIES_MAX as usize, "{entries_max} entries are too many");
         Lists {
@@ -62,7 +62,7 @@ impl<const N: usize> Lists<N> {
 
     /// The extent's entry.
     #[inline]
-    pub fn find(&self, extent: Extent) -> Option<Slot> {
+    pub(crate) fn find(&self, extent: Extent) -> Option<Slot> {
         let entries: &[[u32; 4]] = &self.entries;
         let words = [extent.0 as u32, (extent.0 >> 32) as u32];
         let is_in = |slot: u32| {
@@ -77,7 +77,7 @@ impl<const N: usize> Lists<N> {
     /// # Panics
     /// If there is no room.
     #[inline]
-    pub fn insert(&mut self, extent: Extent, queue: usize) -> Slot {
+    pub(crate) fn insert(&mut self, extent: Extent, queue: usize) -> Slot {
         debug_assert!(self.find(extent).is_none(), "an extent is in one queue, once");
         let slot = if self.free == NIL {
             assert!((self.fresh as usize) < self.entries.len(), "there is room for {extent:?}");
@@ -96,7 +96,7 @@ impl<const N: usize> Lists<N> {
 
     /// Takes an entry away.
     #[inline]
-    pub fn remove(&mut self, slot: Slot) {
+    pub(crate) fn remove(&mut self, slot: Slot) {
         let extent = self.extent(slot);
         self.unlink(slot.0);
         self.index.remove(extent, slot.0);
@@ -106,7 +106,7 @@ impl<const N: usize> Lists<N> {
 
     /// Moves an entry to the newest end of a queue; the mark stays.
     #[inline]
-    pub fn renew(&mut self, slot: Slot, queue: usize) {
+    pub(crate) fn renew(&mut self, slot: Slot, queue: usize) {
         if self.ends[queue].newest != slot.0 {
             self.unlink(slot.0);
             self.link(slot.0, queue);
@@ -114,7 +114,7 @@ impl<const N: usize> Lists<N> {
     }
 
     /// Removes the oldest of a queue while it has more than so many.
-    pub fn trim(&mut self, queue: usize, len_max: usize) {
+    pub(crate) fn trim(&mut self, queue: usize, len_max: usize) {
         while self.len(queue) > len_max
             && let Some(oldest) = self.oldest(queue)
         {
@@ -124,38 +124,38 @@ impl<const N: usize> Lists<N> {
 
     /// The oldest of a queue.
     #[inline]
-    pub fn oldest(&self, queue: usize) -> Option<Slot> {
+    pub(crate) fn oldest(&self, queue: usize) -> Option<Slot> {
         some(self.ends[queue].oldest)
     }
 
     /// The next newer one in its queue.
     #[inline]
-    pub fn newer(&self, slot: Slot) -> Option<Slot> {
+    pub(crate) fn newer(&self, slot: Slot) -> Option<Slot> {
         some(self.entries[slot.0 as usize][NEWER] & LINK)
     }
 
     /// The extent of an entry.
     #[inline]
-    pub fn extent(&self, slot: Slot) -> Extent {
+    pub(crate) fn extent(&self, slot: Slot) -> Extent {
         let [low, high, ..] = self.entries[slot.0 as usize];
         Extent(u64::from(high) << 32 | u64::from(low))
     }
 
     /// The queue of an entry.
     #[inline]
-    pub fn queue(&self, slot: Slot) -> usize {
+    pub(crate) fn queue(&self, slot: Slot) -> usize {
         (self.entries[slot.0 as usize][NEWER] >> LINK_BITS) as usize
     }
 
     /// Its mark, 0 to 15.
     #[inline]
-    pub fn mark(&self, slot: Slot) -> u32 {
+    pub(crate) fn mark(&self, slot: Slot) -> u32 {
         self.entries[slot.0 as usize][OLDER] >> LINK_BITS
     }
 
     /// Changes its mark.
     #[inline]
-    pub fn set_mark(&mut self, slot: Slot, mark: u32) {
+    pub(crate) fn set_mark(&mut self, slot: Slot, mark: u32) {
         debug_assert!(mark < 16);
         let word = &mut self.entries[slot.0 as usize][OLDER];
         *word = *word & LINK | mark << LINK_BITS;
@@ -163,12 +163,12 @@ impl<const N: usize> Lists<N> {
 
     /// How many are in a queue.
     #[inline]
-    pub fn len(&self, queue: usize) -> usize {
+    pub(crate) fn len(&self, queue: usize) -> usize {
         self.ends[queue].len as usize
     }
 
     /// What it takes.
-    pub fn memory(&self) -> Memory {
+    pub(crate) fn memory(&self) -> Memory {
         let bytes = self.entries.memory_bytes() + self.index.memory_bytes();
         Memory { tracked_max: self.entries.len() as u64, bytes: bytes as u64 }
     }

@@ -6,7 +6,7 @@ use super::lists::Lists;
 use super::{CollectConfig, Collector, CollectorEntry, Extent, Memory, Touch};
 
 /// Registry line.
-pub const ENTRY: CollectorEntry = CollectorEntry {
+pub(crate) const ENTRY: CollectorEntry = CollectorEntry {
     name: "lru",
     summary: "gives up what was not used for the longest time",
     source: "least recently used",

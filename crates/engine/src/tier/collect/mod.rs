@@ -12,33 +12,33 @@
 //! that whoever asks has given: of a part of a volume, or of a whole object as in the paper.
 
 mod apart;
-pub mod arc;
-pub mod by_heat;
+pub(crate) mod arc;
+pub(crate) mod by_heat;
 mod by_uses;
-pub mod counts;
-pub mod edt;
+pub(crate) mod counts;
+pub(crate) mod edt;
 mod ends;
-pub mod heat;
+pub(crate) mod heat;
 mod index;
-pub mod inverse_bitmap;
-pub mod lfu;
+pub(crate) mod inverse_bitmap;
+pub(crate) mod lfu;
 mod lists;
-pub mod lru;
+pub(crate) mod lru;
 mod on_demand;
 mod ranks;
 #[cfg(test)]
 mod reference;
-pub mod s3_fifo;
-pub mod sieve;
+pub(crate) mod s3_fifo;
+pub(crate) mod sieve;
 #[cfg(test)]
 mod tests;
-pub mod two_q;
+pub(crate) mod two_q;
 
 pub use on_demand::{OnDemand, Seen};
 use tandem_block::{Duration, Instant};
 
 /// What a collector may keep of an extent, index and order and all.
-pub const BYTES_PER_EXTENT_MAX: u64 = 64;
+pub(crate) const BYTES_PER_EXTENT_MAX: u64 = 64;
 
 /// A part of a volume, or a whole object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,7 +106,7 @@ impl Clone for Box<dyn Collector> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// Extents that can be tracked, ghosts among them.
-    pub tracked_max: u64,
+    pub(crate) tracked_max: u64,
     /// Bytes for all of them.
     pub bytes: u64,
 }
@@ -122,13 +122,13 @@ impl Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectConfig {
     /// Extents that the SSD holds at most.
-    pub held_max: u32,
+    pub(crate) held_max: u32,
     /// Extents that are tracked at most by those that count: more than the SSD holds.
-    pub tracked_max: u32,
+    pub(crate) tracked_max: u32,
     /// After how long heat is worth half; none, as in the paper: it never falls.
-    pub epoch: Option<Duration>,
+    pub(crate) epoch: Option<Duration>,
     /// `edt`: requests above are large.
-    pub large_bytes: u64,
+    pub(crate) large_bytes: u64,
 }
 
 impl CollectConfig {
@@ -172,7 +172,7 @@ pub enum CollectError {
 }
 
 /// Extents that any collector can hold: half as many as have a link, for names of those that went.
-pub const EXTENTS_MAX: u32 = lists::ENTRIES_MAX / 2 - 64;
+pub(crate) const EXTENTS_MAX: u32 = lists::ENTRIES_MAX / 2 - 64;
 /// Heat tells 2^30 epochs apart.
 const EPOCH_NS_MIN: u64 = 1_000_000_000;
 
@@ -182,11 +182,11 @@ pub struct CollectorEntry {
     /// Its name.
     pub name: &'static str,
     /// What it does, in a line.
-    pub summary: &'static str,
+    pub(crate) summary: &'static str,
     /// Where it is from.
-    pub source: &'static str,
+    pub(crate) source: &'static str,
     /// Does it know the hottest extent that the SSD does not hold?
-    pub ranks: bool,
+    pub(crate) ranks: bool,
     /// Makes one; the configuration was checked.
     build: fn(&CollectConfig) -> Box<dyn Collector>,
 }

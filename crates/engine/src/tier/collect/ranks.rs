@@ -24,7 +24,7 @@ const LOOKED_AT: usize = 2;
 
 /// Where an extent lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// On a hard drive alone.
     Hdd = 0,
     /// On an SSD, or with a copy there.
@@ -33,11 +33,11 @@ pub enum Side {
 
 /// How much, and, among equals, how recently: the higher the hotter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
+pub(crate) struct Rank {
     /// How hot.
-    pub heat: u64,
+    pub(crate) heat: u64,
     /// When it was used, as a number that rises; below 2^62.
-    pub used: u64,
+    pub(crate) used: u64,
 }
 
 /// Bits of a rank's `used`: it and the heat are one key of 126 bits.
@@ -59,7 +59,7 @@ const KEPT: usize = 3;
 
 /// Every tracked extent in its order, with so many words of each for whoever uses it.
 #[derive(Clone, Debug)]
-pub struct Ranks<const KEPT_WORDS: usize> {
+pub(crate) struct Ranks<const KEPT_WORDS: usize> {
     /// Head after head, by themselves: what is not here is mostly told by them alone, and they are a tenth.
     heads: Table<u64>,
     /// Group after group.
@@ -80,7 +80,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     ///
     /// # Panics
     /// If they cannot be numbered with 32 bits.
-    pub fn new(entries_max: usize) -> Self {
+    pub(crate) fn new(entries_max: usize) -> Self {
         let groups = entries_max.div_ceil(GROUP_MEAN).max(1);
         assert!(groups * GROUP < u32::MAX as usize, "{entries_max} entries are too many");
         Ranks {
@@ -96,13 +96,13 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
 
     /// The extent's slot; it stays the same till something of its group is used or removed.
     #[inline]
-    pub fn find(&self, extent: Extent) -> Option<u32> {
+    pub(crate) fn find(&self, extent: Extent) -> Option<u32> {
         self.find_from(extent, home(extent, self.groups))
     }
 
     /// Does the extent lie in this slot?
     #[inline]
-    pub fn is_at(&self, slot: u32, extent: Extent) -> bool {
+    pub(crate) fn is_at(&self, slot: u32, extent: Extent) -> bool {
         let at = Self::slot_words(slot as usize);
         let &[found, low, high] = self.words[at..].first_chunk().expect("a whole slot");
         found == extent.0 && low | high != 0
@@ -139,7 +139,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     /// Like [`Self::find`], of an extent that is used: it comes to lie where it is looked for first. So what is
     /// popular is found there, and the processor, which takes that for granted, need not wait for it.
     #[inline]
-    pub fn find_used(&mut self, extent: Extent) -> Option<u32> {
+    pub(crate) fn find_used(&mut self, extent: Extent) -> Option<u32> {
         let home = home(extent, self.groups);
         let (group, _, likely) = home;
         let slot = self.find_from(extent, home)?;
@@ -169,18 +169,18 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     }
 
     /// Is there no room?
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.len() == self.entries_max
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lens[0] + self.lens[1]
     }
 
     /// How many are on a side.
     #[cfg(test)]
-    pub fn len_of(&self, side: Side) -> usize {
+    pub(crate) fn len_of(&self, side: Side) -> usize {
         self.lens[side as usize]
     }
 
@@ -188,7 +188,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     ///
     /// # Panics
     /// If there is no room.
-    pub fn insert(
+    pub(crate) fn insert(
         &mut self,
         extent: Extent,
         side: Side,
@@ -218,7 +218,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     }
 
     /// Forgets an extent.
-    pub fn remove(&mut self, slot: u32) {
+    pub(crate) fn remove(&mut self, slot: u32) {
         let (extent, side, slot) = (self.extent(slot), self.side(slot), slot as usize);
         assert!(self.key(slot) != 0, "only a slot with an extent is cleared");
         assert!(self.lens[side as usize] > 0, "an extent is counted on its side");
@@ -236,7 +236,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     }
 
     /// Moves an extent to a side, with its rank.
-    pub fn shift(&mut self, slot: u32, side: Side) {
+    pub(crate) fn shift(&mut self, slot: u32, side: Side) {
         let was = self.side(slot);
         if was != side {
             let rank = self.rank(slot);
@@ -250,7 +250,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     /// It was used: its heat is what is made of the heat it had, and of what is kept of it, which is
     /// zero at first. Where is it?
     #[inline]
-    pub fn heat_up(
+    pub(crate) fn heat_up(
         &mut self,
         slot: u32,
         used: u64,
@@ -265,32 +265,32 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     }
 
     /// What is kept of it.
-    pub fn kept(&self, slot: u32) -> [u64; KEPT_WORDS] {
+    pub(crate) fn kept(&self, slot: u32) -> [u64; KEPT_WORDS] {
         let kept = self.words[Self::slot_words(slot as usize) + KEPT..].first_chunk();
         *kept.expect("a whole slot")
     }
 
     /// Its rank.
     #[inline]
-    pub fn rank(&self, slot: u32) -> Rank {
+    pub(crate) fn rank(&self, slot: u32) -> Rank {
         rank_of(self.key(slot as usize)).1
     }
 
     /// Its side.
     #[inline]
-    pub fn side(&self, slot: u32) -> Side {
+    pub(crate) fn side(&self, slot: u32) -> Side {
         rank_of(self.key(slot as usize)).0
     }
 
     /// The extent of a slot.
     #[inline]
-    pub fn extent(&self, slot: u32) -> Extent {
+    pub(crate) fn extent(&self, slot: u32) -> Extent {
         Extent(self.words[Self::slot_words(slot as usize)])
     }
 
     /// The hottest on the hard drives, the coldest on the SSD.
     #[inline]
-    pub fn first(&self, side: Side) -> Option<u32> {
+    pub(crate) fn first(&self, side: Side) -> Option<u32> {
         let Ends { least, greatest } = self.levels.root();
         let (first, group) = match side {
             Side::Hdd => (greatest, self.levels.find::<false>(self.row(), greatest)),
@@ -309,7 +309,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
 
     /// One that may be forgotten: the coldest of the hard drives' in a few groups, each time others.
     /// Exact it is not; it costs the same however many there are.
-    pub fn cold(&mut self) -> Option<u32> {
+    pub(crate) fn cold(&mut self) -> Option<u32> {
         let one = |step: usize| {
             let group = self.levels.any(self.row(), self.hand.wrapping_add(step))?;
             let slots = group * GROUP..(group + 1) * GROUP;
@@ -321,7 +321,7 @@ impl<const KEPT_WORDS: usize> Ranks<KEPT_WORDS> {
     }
 
     /// Bytes that it takes.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.heads.memory_bytes() + self.words.memory_bytes() + self.levels.memory_bytes()
     }
 

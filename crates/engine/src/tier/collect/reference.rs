@@ -6,7 +6,7 @@ use super::{Extent, Seen};
 use std::collections::VecDeque;
 
 /// A cache written down plainly.
-pub trait Plain {
+pub(crate) trait Plain {
     /// One request.
     fn request(&mut self, extent: Extent) -> Seen;
 }
@@ -17,9 +17,9 @@ fn take(queue: &mut VecDeque<Extent>, extent: Extent) -> bool {
 }
 
 /// Back is newest.
-pub struct Lru {
-    pub max: usize,
-    pub queue: VecDeque<Extent>,
+pub(crate) struct Lru {
+    pub(crate) max: usize,
+    pub(crate) queue: VecDeque<Extent>,
 }
 
 impl Plain for Lru {
@@ -32,11 +32,11 @@ impl Plain for Lru {
 }
 
 /// Figure 1 of the paper: 0 is the newest (the head), the hand goes from the tail to it.
-pub struct Sieve {
-    pub max: usize,
-    pub queue: Vec<(Extent, bool)>,
+pub(crate) struct Sieve {
+    pub(crate) max: usize,
+    pub(crate) queue: Vec<(Extent, bool)>,
     /// Extent at which the hand stands.
-    pub hand: Option<Extent>,
+    pub(crate) hand: Option<Extent>,
 }
 
 impl Plain for Sieve {
@@ -63,11 +63,11 @@ impl Plain for Sieve {
 }
 
 /// Back is newest.
-pub struct S3Fifo {
-    pub max: usize,
-    pub small: VecDeque<(Extent, u32)>,
-    pub main: VecDeque<(Extent, u32)>,
-    pub ghost: VecDeque<Extent>,
+pub(crate) struct S3Fifo {
+    pub(crate) max: usize,
+    pub(crate) small: VecDeque<(Extent, u32)>,
+    pub(crate) main: VecDeque<(Extent, u32)>,
+    pub(crate) ghost: VecDeque<Extent>,
 }
 
 impl S3Fifo {
@@ -117,11 +117,11 @@ impl Plain for S3Fifo {
 }
 
 /// The full version of the paper; front is newest there, back is newest here.
-pub struct TwoQ {
-    pub max: usize,
-    pub a1in: VecDeque<Extent>,
-    pub a1out: VecDeque<Extent>,
-    pub am: VecDeque<Extent>,
+pub(crate) struct TwoQ {
+    pub(crate) max: usize,
+    pub(crate) a1in: VecDeque<Extent>,
+    pub(crate) a1out: VecDeque<Extent>,
+    pub(crate) am: VecDeque<Extent>,
 }
 
 impl TwoQ {
@@ -160,13 +160,13 @@ impl Plain for TwoQ {
 }
 
 /// Figure 4 of the paper, case by case; back is most recent.
-pub struct Arc {
-    pub c: usize,
-    pub p: usize,
-    pub t1: VecDeque<Extent>,
-    pub t2: VecDeque<Extent>,
-    pub b1: VecDeque<Extent>,
-    pub b2: VecDeque<Extent>,
+pub(crate) struct Arc {
+    pub(crate) c: usize,
+    pub(crate) p: usize,
+    pub(crate) t1: VecDeque<Extent>,
+    pub(crate) t2: VecDeque<Extent>,
+    pub(crate) b1: VecDeque<Extent>,
+    pub(crate) b2: VecDeque<Extent>,
 }
 
 impl Arc {
@@ -229,10 +229,10 @@ impl Plain for Arc {
 }
 
 /// Count, last use, extent: the least goes.
-pub struct Lfu {
-    pub max: usize,
-    pub uses: u64,
-    pub held: Vec<(u64, u64, Extent)>,
+pub(crate) struct Lfu {
+    pub(crate) max: usize,
+    pub(crate) uses: u64,
+    pub(crate) held: Vec<(u64, u64, Extent)>,
 }
 
 impl Plain for Lfu {

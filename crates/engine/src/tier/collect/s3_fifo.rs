@@ -12,7 +12,7 @@ use super::lists::{Lists, Slot};
 use super::{CollectConfig, Collector, CollectorEntry, Extent, Memory, Touch};
 
 /// Registry line.
-pub const ENTRY: CollectorEntry = CollectorEntry {
+pub(crate) const ENTRY: CollectorEntry = CollectorEntry {
     name: "s3-fifo",
     summary: "small queue for newcomers, main queue for those used twice, ghosts of the others",
     source: "S3-FIFO, SOSP 2023",

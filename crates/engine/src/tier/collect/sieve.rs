@@ -8,7 +8,7 @@ use super::lists::{Lists, Slot};
 use super::{CollectConfig, Collector, CollectorEntry, Extent, Memory, Touch};
 
 /// Registry line.
-pub const ENTRY: CollectorEntry = CollectorEntry {
+pub(crate) const ENTRY: CollectorEntry = CollectorEntry {
     name: "sieve",
     summary: "a hand gives up what was not used since it passed",
     source: "SIEVE, NSDI 2024",

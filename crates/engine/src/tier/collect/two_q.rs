@@ -9,7 +9,7 @@ use super::lists::{Lists, Slot};
 use super::{CollectConfig, Collector, CollectorEntry, Extent, Memory, Touch};
 
 /// Registry line.
-pub const ENTRY: CollectorEntry = CollectorEntry {
+pub(crate) const ENTRY: CollectorEntry = CollectorEntry {
     name: "2q",
     summary: "newcomers in a queue; those asked for again after it by last use",
     source: "2Q, VLDB 1994",
