@@ -119,7 +119,7 @@ impl Simulation {
                 }
             }
         }
-        for block in 0..map.logical().len() as u32 {
+        for block in 0..map.logical().block_count() as u32 {
             if map.state(block) & HOME != 0 {
                 self.audit_home(block, told);
             }

@@ -95,7 +95,7 @@ fn of_hard_drives(nth: u8) -> SwarmConfig {
 fn at_home_on(run: &Run, device: DeviceId) -> Vec<u32> {
     let (engine, map) = (&run.sim.engine, run.sim.engine.map());
     let lies = |block: &u32| map.state(*block) & HOME != 0 && engine.home_of(*block).0 == device;
-    (0..map.logical().len() as u32).filter(lies).collect()
+    (0..map.logical().block_count() as u32).filter(lies).collect()
 }
 
 #[test]

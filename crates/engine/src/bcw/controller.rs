@@ -215,11 +215,6 @@ impl Controller {
         self.model.profile()
     }
 
-    /// … and what it rests on.
-    pub(crate) fn model(&self) -> &Recalibration {
-        &self.model
-    }
-
     /// A policy wants to redirect to this drive from now on, and supposes this much control of it.
     /// The state of its buffer is unknown.
     pub(crate) fn enable(&mut self, control: Control) {

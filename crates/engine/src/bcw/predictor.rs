@@ -63,15 +63,6 @@ impl Confusion {
         self.counts[actual as usize][predicted as usize] += 1;
     }
 
-    /// Adds another drive's counts.
-    pub(crate) fn add(&mut self, other: &Confusion) {
-        for (row, other_row) in self.counts.iter_mut().zip(&other.counts) {
-            for (count, more) in row.iter_mut().zip(other_row) {
-                *count += more;
-            }
-        }
-    }
-
     /// Share of the writes that were `actual` and predicted so, in ppm; `None` without any.
     pub fn recall_ppm(&self, actual: WriteState) -> Option<u64> {
         let row = self.counts[actual as usize];

@@ -129,11 +129,6 @@ impl Recalibration {
         (self.fast_stage.certain_bytes(), self.mid_stage.certain_bytes())
     }
 
-    /// Stages that the sizes rest on: (fast, mid), each at most sixteen; 0 is the profile's word.
-    pub(crate) fn confidence(&self) -> (usize, usize) {
-        (self.fast_stage.confidence(), self.mid_stage.confidence())
-    }
-
     /// [BCW §4.1]: the actual state follows from size and latency.
     pub(crate) fn classify(&self, bytes: u64, latency: Duration) -> WriteState {
         let fast_ns = latency_ns(&self.profile.fast_latency, bytes);

@@ -83,6 +83,7 @@ impl StageBytes {
     }
 
     /// Stages that the size rests on; 0: only on the profile.
+    #[cfg(test)]
     pub(crate) fn confidence(&self) -> usize {
         self.count
     }

@@ -36,21 +36,6 @@ impl Engine {
         )
     }
 
-    /// Could this drive be removed now?
-    ///
-    /// # Errors
-    /// Why not; if something lies on it, how much.
-    pub(crate) fn can_remove(&self, device: DeviceId) -> Result<(), DrainError> {
-        self.migration.can_remove(
-            device,
-            &self.store,
-            &self.volumes,
-            &self.policy,
-            &self.replicas,
-            &self.io,
-        )
-    }
-
     /// Nothing new goes to this drive from now on, and what lies there is moved away. The caller wakes the
     /// engine.
     ///
@@ -183,11 +168,6 @@ impl Engine {
         )
     }
 
-    /// Commands that were abandoned, and that their drives have not answered since.
-    pub(crate) fn abandoned_commands(&self) -> usize {
-        self.io.abandoned_commands()
-    }
-
     /// Takes every block that lies in a hard drive's log, and nowhere else, to have gone home, as it would in
     /// quiet hours. What a log holds that is not durable and recorded yet stays: flush before. The places
     /// in the logs are free when the next commits have recorded it.
@@ -224,11 +204,6 @@ impl Engine {
     /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.
     pub fn bytes_at_risk(&self) -> u64 {
         self.io.bytes_at_risk()
-    }
-
-    /// Why a drive is out of service, if it is.
-    pub(crate) fn fault_of(&self, device: DeviceId) -> Option<IoError> {
-        self.io.fault_of(device)
     }
 
     /// Has a drive left a command without an answer for more than half of its deadline?
@@ -408,11 +383,6 @@ impl Engine {
         self.volumes.objects.get(object)
     }
 
-    /// Bytes of the pool that an object has taken.
-    pub(crate) fn taken_bytes(&self, object: ObjectId) -> u64 {
-        self.volumes.objects.held_blocks(object).0 * BLOCK_BYTES
-    }
-
     /// … and those of them that no other object has.
     pub fn own_bytes(&self, object: ObjectId) -> u64 {
         self.volumes.objects.held_blocks(object).1 * BLOCK_BYTES
@@ -420,7 +390,8 @@ impl Engine {
 
     /// Bytes that objects have taken or can take, and how many of them are free.
     pub fn space_bytes(&self) -> (u64, u64) {
-        let all = self.store.map.logical().len() as u64 - self.volumes.objects.out_of_use_blocks();
+        let all = self.store.map.logical().block_count() as u64
+            - self.volumes.objects.out_of_use_blocks();
         (all * BLOCK_BYTES, self.volumes.objects.free_blocks() * BLOCK_BYTES)
     }
 
@@ -490,10 +461,5 @@ impl Engine {
             self.io.stats(),
             pairs.join("\n"),
         )
-    }
-
-    /// Is nothing under way: no request, no device command?
-    pub(crate) fn is_idle(&self) -> bool {
-        self.requests.is_empty() && self.io.flights().is_empty()
     }
 }

@@ -37,6 +37,7 @@ pub struct Mark {
 }
 
 /// Does this block look like a mark, sound or not?
+#[cfg(test)]
 pub(crate) fn is_ours(block: &[u8]) -> bool {
     block.len() >= 8 && block[..8] == MAGIC.to_le_bytes()
 }

@@ -262,6 +262,7 @@ impl Deadlines {
     }
 
     /// Commands that were abandoned and have not ended.
+    #[cfg(test)]
     pub(crate) fn abandoned(&self) -> usize {
         self.abandoned.values().map(|&count| count as usize).sum()
     }

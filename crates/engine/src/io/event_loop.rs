@@ -52,10 +52,6 @@ impl DeviceIo {
         }
     }
 
-    pub(crate) fn is_fixed(&self) -> bool {
-        self.config().placement == crate::config::Placement::Fixed
-    }
-
     /// Says no, or of a batch that was not durable yes, at once.
     pub(crate) fn say(&mut self, request: RequestId, status: Result<(), IoError>) {
         self.send(Command::Complete(Done {

@@ -119,9 +119,4 @@ impl DeviceIo {
         let takes = other != device && self[other].takes_new();
         takes.then_some(other)
     }
-
-    /// Commands that were abandoned, and that their drives have not answered since.
-    pub(crate) fn abandoned_commands(&self) -> usize {
-        self.deadlines().abandoned()
-    }
 }

@@ -193,6 +193,10 @@ impl DeviceIo {
         &self.config
     }
 
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.config.placement == crate::config::Placement::Fixed
+    }
+
     /// A drive is gone, or its place was taken again: the configuration follows.
     pub(crate) fn note_gone(&mut self, drive: DeviceId, is_gone: bool) {
         assert!(usize::from(drive.0) < self.drives.len(), "only a drive's place can be empty");
@@ -442,14 +446,6 @@ impl DeviceIo {
     /// Has a drive left a command without an answer for more than half of its deadline?
     pub(crate) fn is_slow(&self, drive: DeviceId) -> bool {
         self.deadlines().is_slow(drive)
-    }
-
-    /// Why a drive is out of service, if it is.
-    pub(crate) fn fault_of(&self, device: DeviceId) -> Option<IoError> {
-        match self[device].service {
-            Service::Full => None,
-            Service::ReadOnly(error) | Service::Out(error) => Some(error),
-        }
     }
 
     /// Redirected bytes that are nowhere but in the buffers of hard drives, and in our RAM.

@@ -121,6 +121,7 @@ impl Pins {
     }
 
     /// Does any command pin blocks?
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.pinned.is_empty()
     }

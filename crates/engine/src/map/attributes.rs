@@ -92,13 +92,9 @@ impl Attributes {
     }
 
     /// How many there are.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.values.len()
-    }
-
-    /// Are there none?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.values.is_empty()
     }
 
     /// Bytes of their records.

@@ -20,7 +20,7 @@ impl Map {
     }
 
     fn blocks(&self) -> impl Iterator<Item = (Logical, u8)> + '_ {
-        (0..self.logical.len() as Logical).map(|block| (block, self.logical.get(block)))
+        (0..self.logical.block_count() as Logical).map(|block| (block, self.logical.get(block)))
     }
 
     /// How many slots the blocks name.

@@ -20,11 +20,6 @@ impl Bits {
         self.length
     }
 
-    /// Are there none at all?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
     /// Is the bit set?
     #[inline]
     pub(crate) fn get(&self, index: usize) -> bool {

@@ -227,7 +227,7 @@ impl Recovered {
     pub(crate) fn install(mut self, map: &mut Map) -> Result<(), String> {
         assert!(map.index.is_empty() && map.pending_blocks == 0, "it goes into an empty map");
         assert!(
-            self.claims.len() == map.slots.len() && self.homes.len() == map.logical.len(),
+            self.claims.len() == map.slots.len() && self.homes.len() == map.logical.block_count(),
             "what was read is of this map"
         );
         let mut from = 0;

@@ -50,11 +50,6 @@ pub struct Fragment {
 }
 
 impl Entry {
-    /// Nothing was ever written here, or it was discarded.
-    pub(crate) const fn is_absent(&self) -> bool {
-        !self.home && self.ssd == NONE && self.log == NONE && !self.fragmented
-    }
-
     /// The places with their roles, fastest to read first; at most three.
     pub fn places(&self) -> impl Iterator<Item = (Place, PlaceRole)> {
         let count = u8::from(self.home) + u8::from(self.ssd != NONE) + u8::from(self.log != NONE);

@@ -48,11 +48,6 @@ impl Index {
         Index { overflowed: Bits::new(buckets.len()), buckets, slot_bits, entries: 0 }
     }
 
-    /// How many entries it holds.
-    pub(crate) fn len(&self) -> usize {
-        self.entries
-    }
-
     /// Is it empty?
     pub(crate) fn is_empty(&self) -> bool {
         self.entries == 0

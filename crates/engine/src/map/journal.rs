@@ -58,6 +58,7 @@ impl Journal {
     }
 
     /// Is there room for units of these lengths, in this order?
+    #[cfg(test)]
     pub(crate) fn has_room(&self, lengths: impl Iterator<Item = u64>) -> bool {
         let mut probe = *self;
         for length in lengths {

@@ -35,13 +35,8 @@ impl LogicalBits {
     }
 
     /// How many blocks.
-    pub fn len(&self) -> usize {
+    pub fn block_count(&self) -> usize {
         self.blocks
-    }
-
-    /// Are there none?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.blocks == 0
     }
 
     /// The block's bits.

@@ -208,7 +208,7 @@ impl Map {
 
     /// Of a range of blocks: how many lie on an SSD and not at home.
     pub(crate) fn on_ssd_alone(&self, (first, end): (u64, u64)) -> u64 {
-        let end = end.min(self.logical.len() as u64);
+        let end = end.min(self.logical.block_count() as u64);
         let is_alone = |block: &u64| self.state(*block as Logical) & (SSD | HOME) == SSD;
         (first..end).filter(is_alone).count() as u64
     }
@@ -492,7 +492,10 @@ impl Map {
     #[inline]
     pub(crate) fn touch(&mut self, touch: Touch, slot: Slot, durable: bool) {
         let end = u64::from(touch.logical) + u64::from(touch.count);
-        assert!(touch.count > 0 && end <= self.logical.len() as u64, "blocks that exist changed");
+        assert!(
+            touch.count > 0 && end <= self.logical.block_count() as u64,
+            "blocks that exist changed"
+        );
         // what no flush has to cover waits for none: its drive may never be flushed
         let is_log = slot != NONE && self.slots.is_log(slot);
         let durable = durable || is_log && !self.log_volatile.contains_key(&slot);

@@ -45,6 +45,7 @@ impl Runs {
     }
 
     /// Are there none?
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -106,6 +107,7 @@ impl Runs {
     }
 
     /// Blocks that the object has.
+    #[cfg(test)]
     pub(crate) fn blocks(&self, object: ObjectId) -> u64 {
         self.of(object).map(|run| u64::from(run.count)).sum()
     }

@@ -97,11 +97,6 @@ impl Slots {
         self.owners.len()
     }
 
-    /// Are there none?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.owners.is_empty()
-    }
-
     /// Who owns the slot, or owned it last; `NONE` if nobody ever did.
     #[inline]
     pub fn owner(&self, slot: Slot) -> Logical {
@@ -168,11 +163,6 @@ impl Slots {
     #[inline]
     pub(crate) fn is_log(&self, slot: Slot) -> bool {
         slot >= self.log_first
-    }
-
-    /// Number of the first log slot.
-    pub(crate) fn first_log(&self) -> Slot {
-        self.log_first
     }
 
     /// The region that holds the slot.

@@ -86,6 +86,7 @@ impl Versions {
     }
 
     /// How many blocks are watched.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.watched.len()
     }
@@ -105,11 +106,6 @@ impl Map {
     /// Nobody needs to know any more whether the block still holds what was copied.
     pub(crate) fn forget(&mut self, copied: Copied) {
         self.versions.forget(copied);
-    }
-
-    /// How many blocks are being copied.
-    pub(crate) fn watched_blocks(&self) -> usize {
-        self.versions.len()
     }
 
     /// Notes that the home now holds the version that was copied, durable. Returns false, and changes

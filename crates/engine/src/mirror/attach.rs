@@ -39,13 +39,6 @@ impl EngineConfig {
         let before = self.pairs[..pair].iter().filter(|pair| pair.config.journal.is_some());
         DeviceId((self.devices.len() + self.pairs.len() + before.count()) as u8)
     }
-
-    /// Drives in the event loop that a device is made of.
-    pub(crate) fn drives_of(&self, device: DeviceId) -> Vec<DeviceId> {
-        let second = self.pairs.iter().position(|pair| pair.device == device);
-        let second = second.map(|index| DeviceId((self.devices.len() + index) as u8));
-        std::iter::once(device).chain(second).collect()
-    }
 }
 
 /// What a pair of drives holds, if the smaller one has so many bytes.

@@ -78,31 +78,6 @@ impl HddProfile {
         let points = self.detail.stages.iter().map(|stage| (stage.write_bytes, stage.fast_bytes));
         between(points, bytes).unwrap_or(self.fast_stage_bytes)
     }
-
-    /// … and a mid stage. Paper: `W_m`.
-    pub(crate) fn mid_stage_bytes_of(&self, bytes: u64) -> u64 {
-        let points = self.detail.stages.iter().map(|stage| (stage.write_bytes, stage.mid_bytes));
-        between(points, bytes).unwrap_or(self.mid_stage_bytes)
-    }
-
-    /// What a slow write of `bytes` adds, in ns. Paper: `T_s`.
-    pub(crate) fn slow_latency_ns_of(&self, bytes: u64) -> u64 {
-        let stages = self.detail.stages.iter();
-        between(stages.map(|stage| (stage.write_bytes, stage.slow_latency_ns)), bytes)
-            .unwrap_or(self.slow_latency_ns)
-    }
-
-    /// A flush over `dirty_bytes`, in ns.
-    pub(crate) fn flush_ns_of(&self, dirty_bytes: u64) -> u64 {
-        let rate = self.detail.flush_bytes_per_s.unwrap_or(self.drain_bytes_per_s).max(1);
-        let emptying = u128::from(dirty_bytes) * 1_000_000_000 / u128::from(rate);
-        self.flush_base_ns.saturating_add(u64::try_from(emptying).unwrap_or(u64::MAX))
-    }
-
-    /// Media rate at `offset` in bytes/s, interpolated; `None` if no region was measured.
-    pub(crate) fn rate_at(&self, offset: u64) -> Option<u64> {
-        between(self.detail.regions.iter().copied(), offset)
-    }
 }
 
 /// Linear between the points, constant beyond the first and the last.

@@ -173,6 +173,7 @@ impl Curve {
     }
 
     /// Has this kind been profiled?
+    #[cfg(test)]
     pub(crate) fn knows(&self, kind: Kind) -> bool {
         !self.points[kind.index()].is_empty()
     }

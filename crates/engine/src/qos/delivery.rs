@@ -185,12 +185,8 @@ impl Clients {
         self.list.push(Client { name, delivery, ends: [u64::MAX; 2] });
     }
 
-    /// Windows are counted from now on.
-    pub(crate) fn begin(&mut self, now: Instant) {
-        self.list.iter_mut().for_each(|client| client.delivery.begun = now);
-    }
-
     /// In the order of the configuration; the last is everything else.
+    #[cfg(test)]
     pub(crate) fn list(&self) -> &[Client] {
         &self.list
     }

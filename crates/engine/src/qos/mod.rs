@@ -144,9 +144,9 @@ pub struct QosEntry {
     /// Its name.
     pub name: &'static str,
     /// What it does, in a line.
-    pub(crate) summary: &'static str,
+    pub summary: &'static str,
     /// Where it is from.
-    pub(crate) source: &'static str,
+    pub source: &'static str,
     /// Makes one.
     pub build: fn() -> Box<dyn Qos>,
 }

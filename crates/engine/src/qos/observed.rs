@@ -72,11 +72,6 @@ impl Observed {
         (mean * self.factor[kind.index()]) >> 16
     }
 
-    /// What requests of this kind cost now, in millionths of the profile's mean.
-    pub(crate) fn factor_ppm(&self, kind: Kind) -> u64 {
-        self.factor[kind.index()] * 1_000_000 / ONE
-    }
-
     /// … so many bytes of one. What lies in several places is read in pieces, and the cost of small
     /// requests would be charged for each: but one request was promised, whatever its pieces.
     #[inline]

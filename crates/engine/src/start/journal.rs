@@ -126,7 +126,7 @@ impl Start {
 
     fn apply(&mut self, found: &Record, tables: &mut Tables<'_>) -> bool {
         let Tables { map, objects, checksums } = tables;
-        let (blocks, slots) = (map.logical().len() as u64, map.slots().len() as u64);
+        let (blocks, slots) = (map.logical().block_count() as u64, map.slots().len() as u64);
         let fits = |first: u32, count: usize, limit: u64| {
             first == NONE || u64::from(first) + count as u64 <= limit
         };

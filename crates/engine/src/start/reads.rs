@@ -168,7 +168,7 @@ impl Start {
         volumes: &mut Volumes,
         io: &mut DeviceIo,
     ) {
-        let blocks = store.map.logical().len();
+        let blocks = store.map.logical().block_count();
         let recovered = Recovered::new(store.map.slots().regions(), blocks);
         let starting = self.starting();
         go_on(starting, Stage::Table, Stage::Shards);

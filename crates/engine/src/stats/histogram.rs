@@ -56,11 +56,6 @@ impl Histogram {
         counted.map(|(bucket, &count)| (largest(bucket), count))
     }
 
-    /// Were none counted?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.total == 0
-    }
-
     /// The largest value of the bucket in which the value of this rank lies (1 is the smallest);
     /// `None` beyond the last.
     pub(crate) fn at_rank(&self, rank: u128) -> Option<u64> {

@@ -52,7 +52,7 @@ impl Moves {
     /// If payloads have contents.
     pub(crate) fn assume_logs_home(&mut self, map: &mut Map, commit: &mut Commit, io: &DeviceIo) {
         assert!(!io.config().contents, "homes can be assumed only where there are no contents");
-        for block in 0..map.logical().len() as Logical {
+        for block in 0..map.logical().block_count() as Logical {
             if map.state(block) != LOG {
                 continue;
             }

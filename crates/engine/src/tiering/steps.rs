@@ -39,7 +39,7 @@ impl Tiers {
         let Some(config) = self.config.clone().filter(|_| !metadata.is_degraded()) else {
             return Ok(());
         };
-        let blocks = map.logical().len() as u64;
+        let blocks = map.logical().block_count() as u64;
         let rate = Rate::new(config.tier.get(names::RATE.name));
         let mut space = Space::new(&config, map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
         space.price(DriveCosts::of(io.config()));

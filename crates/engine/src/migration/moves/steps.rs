@@ -309,7 +309,7 @@ impl Moves {
         if self.homed.len() >= HOMED_BLOCKS_MAX {
             return false; // until the flush is done
         }
-        let total = map.logical().len() as Logical;
+        let total = map.logical().block_count() as Logical;
         let mut parts = Vec::with_capacity(blocks_max);
         let mut from = self.cursor;
         assert!(from <= total, "the search begins at a block of the map");

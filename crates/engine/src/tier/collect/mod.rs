@@ -8,7 +8,7 @@
 //! know what the SSD holds, and perhaps names of what it held, and only answer what should go.
 //!
 //! Each keeps at most a number of extents that is fixed when it is made, in at most
-//! [`BYTES_PER_EXTENT_MAX`] bytes each, and no step looks through all of them. An extent is a number
+//! 64 bytes each, and no step looks through all of them. An extent is a number
 //! that whoever asks has given: of a part of a volume, or of a whole object as in the paper.
 
 mod apart;
@@ -38,6 +38,7 @@ pub use on_demand::{OnDemand, Seen};
 use tandem_block::{Duration, Instant};
 
 /// What a collector may keep of an extent, index and order and all.
+#[cfg(test)]
 pub(crate) const BYTES_PER_EXTENT_MAX: u64 = 64;
 
 /// A part of a volume, or a whole object.
@@ -182,9 +183,9 @@ pub struct CollectorEntry {
     /// Its name.
     pub name: &'static str,
     /// What it does, in a line.
-    pub(crate) summary: &'static str,
+    pub summary: &'static str,
     /// Where it is from.
-    pub(crate) source: &'static str,
+    pub source: &'static str,
     /// Does it know the hottest extent that the SSD does not hold?
     pub(crate) ranks: bool,
     /// Makes one; the configuration was checked.

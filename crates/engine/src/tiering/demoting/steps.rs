@@ -92,7 +92,7 @@ impl Policy {
         for &extent in extents {
             let tiers = self.tiers.share.as_ref().expect("asked by the caller");
             let (from, to) = tiers.space.blocks_of(extent);
-            let to = to.min(store.map.logical().len() as u64);
+            let to = to.min(store.map.logical().block_count() as u64);
             let held = tiers.space.is_held(extent);
             assert!(!held, "what is held does not leave");
             let mut left = true;

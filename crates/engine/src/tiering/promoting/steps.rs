@@ -48,7 +48,7 @@ impl Tiers {
     fn blocks_of(&self, extent: Extent, map: &Map) -> (Logical, Logical) {
         let tiers = self.share.as_ref().expect("asked by the caller");
         let (from, to) = tiers.space.blocks_of(extent);
-        let to = to.min(map.logical().len() as u64);
+        let to = to.min(map.logical().block_count() as u64);
         (from as Logical, to as Logical)
     }
 
