@@ -1,9 +1,22 @@
-//! What does an audit count that the map keeps to itself?
+//! What the map holds, counted: for audits, and for those who ask how much.
 
 use super::logical::{FRAGMENTS, LOG, SSD};
-use super::{Hinted, Logical, Map, Population, Slot};
+use super::{Allocator, Hinted, Logical, Map, Population, Slot};
 
 impl Map {
+    /// Bytes of memory held, by part.
+    pub fn memory_bytes(&self) -> usize {
+        self.slots.memory_bytes()
+            + self.index.memory_bytes()
+            + self.logical.memory_bytes()
+            + self.allocators.iter().map(Allocator::memory_bytes).sum::<usize>()
+    }
+
+    /// Places kept only because the newer ones are not recorded yet.
+    pub(crate) fn displaced_count(&self) -> usize {
+        self.displaced.len()
+    }
+
     /// Blocks and the recorded places that they have left.
     pub(crate) fn displaced_slots(&self) -> impl Iterator<Item = (Logical, Slot)> + '_ {
         self.displaced.iter()

@@ -318,11 +318,6 @@ impl Map {
         self.fragments.range(from..).next().map(|(&block, _)| block)
     }
 
-    /// Places kept only because the newer ones are not recorded yet.
-    pub(crate) fn displaced_count(&self) -> usize {
-        self.displaced.len()
-    }
-
     /// Allocators, to look at.
     pub(crate) fn allocators(&self) -> &[Allocator] {
         &self.allocators
@@ -561,14 +556,6 @@ impl Map {
             base += allocator.slot_count();
         }
         unreachable!("SSD slots come first in the numbering");
-    }
-
-    /// Bytes of memory held, by part.
-    pub fn memory_bytes(&self) -> usize {
-        self.slots.memory_bytes()
-            + self.index.memory_bytes()
-            + self.logical.memory_bytes()
-            + self.allocators.iter().map(Allocator::memory_bytes).sum::<usize>()
     }
 
     /// A place that the block no longer needs: kept if it is recorded, free if not.
