@@ -7,7 +7,7 @@
 //! superblocks ─▶ roots ─▶ table of objects ─▶ shards ─▶ journal ─▶ flush every drive (what was read is durable before
 //! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ superblocks "in use" ─▶ serve
 //! ```
-//! What the journal says is in `replay`, a fresh pool in `birth`.
+//! What the journal says is in `journal`, a fresh pool in `birth`.
 
 mod birth;
 pub(crate) mod degraded;
