@@ -108,6 +108,8 @@ pub(crate) struct MetadataReplica {
     level: u64,
     /// Units were dropped: nothing more is written before the next snapshot …
     behind: bool,
+    /// … which has to begin behind the last one of them …
+    dropped: u64,
     /// … and until its root is there, what is written does not count.
     gap: bool,
     /// How long the oldest of those units has been missing.
@@ -243,6 +245,7 @@ impl MetadataReplica {
         self.start = leader.replay_offset;
         self.level = if level { self.durable } else { 0 };
         self.behind = !level || journal.next_sequence() > leader.replay_sequence;
+        self.dropped = journal.next_sequence() - 1;
         self.gap = self.behind;
         self.gap_since = now;
     }
@@ -290,7 +293,11 @@ impl MetadataReplica {
             let since = f.prompt.map_or(now, |(_, since)| since);
             f.prompt = Some((sequence, since));
         }
-        if f.home.is_none() || f.behind {
+        if f.home.is_none() {
+            return;
+        }
+        if f.behind {
+            f.dropped = sequence;
             return;
         }
         assert!(
@@ -316,6 +323,7 @@ impl MetadataReplica {
         f.behind = true;
         f.held = false;
         f.gap = true;
+        f.dropped = f.waiting.back().expect("one has no room").sequence;
         f.waiting.clear();
         f.waiting_bytes = 0;
         f.missing.clear();

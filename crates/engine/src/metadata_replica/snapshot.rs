@@ -84,7 +84,9 @@ impl MetadataReplica {
         f.mark = mark;
         f.replay_sequence = sequence;
         if f.behind {
-            // what was dropped lies before the mark: from here on everything is kept again
+            // from here on everything is kept again
+            assert!(f.dropped < sequence, "what was dropped lies before the mark");
+            assert!(f.written < sequence, "what was handed over stays so");
             f.behind = false;
             f.written = sequence - 1;
         }
@@ -331,10 +333,99 @@ impl MetadataReplica {
         if !f.gap {
             f.reach(f.durable, now);
         }
-        let next = f.next.take();
+        // units behind its mark were dropped meanwhile: a snapshot from there would ask for them
+        let is_whole = |&(_, sequence): &((u64, u64), u64)| !f.behind || f.dropped < sequence;
+        let next = f.next.take().filter(is_whole);
         io.stats_mut().metadata_replica_snapshots += 1;
         if let Some((mark, sequence)) = next {
             self.begin_snapshot(mark, sequence, io);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use tandem_block::{Duration, Instant, MIB};
+
+    const HDD: DeviceId = DeviceId(1);
+
+    #[derive(Clone, Copy, Debug)]
+    enum Happens {
+        /// The SSD begins a checkpoint.
+        Checkpoint,
+        /// So many units are durable on the SSD. 17 are more than the replica keeps in RAM.
+        Units(u64),
+        /// What waits is written to the drive, and a flush of the drive begins.
+        Flush,
+    }
+
+    /// Units of 1 MiB, by their number: the ring has room for many.
+    fn units(f: &mut MetadataReplica, io: &mut DeviceIo, sequences: std::ops::RangeInclusive<u64>) {
+        for sequence in sequences {
+            f.unit_is_durable(sequence, sequence * MIB, 0, vec![0; MIB as usize], io);
+        }
+    }
+
+    /// A replica that writes the root of a checkpoint whose replay begins with unit 3. Its drive has 5 units.
+    fn while_a_root_is_written() -> (MetadataReplica, DeviceIo) {
+        let mut f = MetadataReplica::default();
+        f.begin_life(Some(HDD), 1);
+        (f.mark, f.replay_sequence, f.stage) = ((2 * MIB, 0), 3, Stage::Root);
+        (f.written, f.durable, f.handed_end) = (5, 5, 5 * MIB);
+        (f, drives(1, 1))
+    }
+
+    #[test]
+    fn a_snapshot_begins_only_if_no_unit_behind_its_mark_was_dropped() {
+        use Happens::{Checkpoint, Flush, Units};
+        // (what happens while the root is written, behind after it, is a snapshot under way, replay begins with)
+        for (events, behind, under_way, first) in [
+            (&[][..], false, false, 3),
+            (&[Units(17)], true, false, 3),
+            (&[Checkpoint], false, true, 6),
+            (&[Checkpoint, Units(1)], false, true, 6),
+            // dropped before the mark: the checkpoint has them
+            (&[Units(17), Checkpoint], false, true, 23),
+            (&[Units(17), Units(1), Checkpoint], false, true, 24),
+            // dropped behind it
+            (&[Checkpoint, Units(17)], true, false, 3),
+            (&[Units(17), Checkpoint, Units(1)], true, false, 3),
+            // a flush is under way for units behind it
+            (&[Checkpoint, Units(2), Flush, Units(17)], true, false, 3),
+            // a newer mark takes the place of the older one
+            (&[Checkpoint, Units(17), Checkpoint], false, true, 23),
+        ] {
+            let (mut f, mut io) = while_a_root_is_written();
+            let (mut next, journal) = (6, Journal::new(64 * MIB, 0, 1));
+            f.flush_begins(HDD);
+            for event in events {
+                match *event {
+                    Checkpoint => {
+                        let mark = ((next - 1) * MIB, 0);
+                        f.checkpoint_begins(&Bits::new(1), mark, next, false, &io);
+                    }
+                    Units(count) => {
+                        units(&mut f, &mut io, next..=next + count - 1);
+                        next += count;
+                    }
+                    Flush => {
+                        while f.take_units(HDD, false, &journal, &mut io).is_some() {
+                            f.units_written(HDD);
+                        }
+                        f.flush_begins(HDD);
+                    }
+                }
+            }
+            let dropped = f.behind;
+            f.end_snapshot(&mut io);
+            assert_eq!((f.behind, f.takes_snapshot()), (behind, under_way), "{events:?}");
+            assert_eq!(f.replay_sequence, first, "{events:?}");
+            assert_eq!(f.gap, dropped, "{events:?}: units count again when the next root is there");
+            f.flush_ended(HDD, &io);
+            io.next_event(Instant::ZERO + Duration::from_s(3600));
+            assert_eq!(f.wants_checkpoint(&io), behind, "{events:?}: a new mark makes up for it");
         }
     }
 }
