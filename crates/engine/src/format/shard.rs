@@ -162,7 +162,7 @@ pub struct RootImage {
 pub struct Root {
     /// Number of the checkpoint; the higher of two sound roots holds.
     pub checkpoint: u64,
-    /// First journal unit that is not in it.
+    /// First journal unit that is not in it. The first unit of a pool is 1.
     pub replay_sequence: u64,
     /// Where in the journal ring that unit begins (or would).
     pub replay_offset: u64,
@@ -228,7 +228,7 @@ impl Root {
     /// Reads a root.
     ///
     /// # Errors
-    /// Damaged or of another pool.
+    /// Damaged, of another pool, or what no pool writes.
     pub fn decode(bytes: &[u8], pool: u128) -> Result<Root, FormatError> {
         const WHAT: &str = "checkpoint root";
         let mut reader = Reader::new(bytes, WHAT);
@@ -263,6 +263,10 @@ impl Root {
         if crc32c(&covered) != crc {
             return Err(FormatError::Checksum { what: WHAT });
         }
+        if replay_sequence == 0 {
+            let (field, value) = ("replay sequence", replay_sequence);
+            return Err(FormatError::Field { what: WHAT, field, value });
+        }
         Ok(Root {
             checkpoint,
             replay_sequence,
@@ -285,4 +289,31 @@ fn root_image(reader: &mut Reader<'_>) -> Result<RootImage, FormatError> {
         return Err(FormatError::Field { what: "checkpoint root", field: "area", value });
     }
     Ok(RootImage { generation, area, pages, crc })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Root {
+        Root {
+            checkpoint: 2,
+            replay_sequence: 1,
+            replay_offset: 0,
+            replay_upto: 0,
+            written: vec![1],
+            second_copy: vec![0],
+            objects: Vec::new(),
+            image: None,
+        }
+    }
+
+    #[test]
+    fn a_root_begins_behind_a_unit_that_can_be() {
+        assert_eq!(Root::decode(&sample().encode(7), 7), Ok(sample()));
+        let none = Root { replay_sequence: 0, ..sample() };
+        let (what, field) = ("checkpoint root", "replay sequence");
+        let wrong = FormatError::Field { what, field, value: 0 };
+        assert_eq!(Root::decode(&none.encode(7), 7), Err(wrong), "units are counted from 1");
+    }
 }
