@@ -135,7 +135,8 @@ pub struct EngineConfig {
     pub contents: bool,
     /// Does a read look at every place that its blocks have, and note those that are bad? Default no.
     pub verify_copies: bool,
-    /// Bytes of a journal ring; `None`: capacity / 128 within 512 KiB and 256 MiB (guess).
+    /// Bytes of a journal ring, a multiple of 4096, at least 32 KiB; `None`: capacity / 128 within 512 KiB
+    /// and 256 MiB (guess).
     pub journal_bytes: Option<u64>,
     /// Bytes of one checkpoint root: bounds the number of objects.
     pub root_bytes: u64,

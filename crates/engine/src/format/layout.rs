@@ -18,6 +18,14 @@ pub const SUPERBLOCK_BYTES: u64 = BLOCK_BYTES;
 /// The smallest drive that can be formatted.
 pub const DEVICE_BYTES_MIN: u64 = 8 * MIB;
 
+/// The smallest ring: the longest unit takes an eighth of it.
+const JOURNAL_BYTES_MIN: u64 = 8 * BLOCK_BYTES;
+
+/// Can a journal ring have this length?
+fn is_ring(bytes: u64) -> bool {
+    bytes >= JOURNAL_BYTES_MIN && bytes.is_multiple_of(BLOCK_BYTES)
+}
+
 /// Where everything lies on one drive. Offsets and lengths in bytes, multiples of 4096.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
@@ -132,8 +140,11 @@ impl Layout {
         ]
     }
 
-    /// Do all parts lie within a drive of this size, aligned, in order and apart?
+    /// Do all parts lie within a drive of this size, aligned, in order and apart? Has a unit room?
     pub fn is_sane(&self, capacity_bytes: u64) -> bool {
+        if !is_ring(self.journal_bytes) {
+            return false;
+        }
         let parts = [
             (SUPERBLOCK_BYTES, 0),
             (self.journal_offset, self.journal_bytes),
@@ -173,11 +184,30 @@ pub enum LayoutError {
         /// The least that works with the other drives as they are.
         wanted_bytes: u64,
     },
+    /// A journal ring in which no unit has room, or not of whole blocks.
+    #[error("journal_bytes = {found} is not possible: write a multiple of 4096, at least {least}")]
+    Journal {
+        /// Its bytes.
+        found: u64,
+        /// The fewest.
+        least: u64,
+    },
     /// More space than one set can number.
     #[error(
         "a set can number 16 TiB of logical space and 16 TiB of slots: split the drives into two sets"
     )]
     TooLarge,
+}
+
+/// Bytes of a journal ring.
+fn journal_bytes(config: &EngineConfig, smallest: u64) -> Result<u64, LayoutError> {
+    let planned = || down((smallest / 128).clamp(512 * KIB, 256 * MIB));
+    let found = config.journal_bytes.unwrap_or_else(planned);
+    if is_ring(found) {
+        Ok(found)
+    } else {
+        Err(LayoutError::Journal { found, least: JOURNAL_BYTES_MIN })
+    }
 }
 
 /// Bytes of one area for the table of objects, unless the configuration says how many: a 256th of the
@@ -212,8 +242,7 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         .sum();
     // one length for all, so that every drive can hold the same metadata at the same offsets
     let smallest = config.present().map(|(_, d)| d.capacity_bytes).min().unwrap_or(0);
-    let journal_bytes =
-        config.journal_bytes.unwrap_or_else(|| down((smallest / 128).clamp(512 * KIB, 256 * MIB)));
+    let journal_bytes = journal_bytes(config, smallest)?;
     let shard_count = shards_at_most(config, homes_max, log_percent);
     // what those that are gone leave behind is said by the superblocks
     let mut layouts = vec![Layout::default(); config.devices.len()];
@@ -352,4 +381,46 @@ pub fn plan_fixed(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         layouts.push(layout);
     }
     Ok(layouts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{DeviceConfig, WriteCache};
+    use crate::profile::SsdProfile;
+    use tandem_block::GIB;
+
+    fn with_journal(bytes: u64) -> EngineConfig {
+        let device = DeviceConfig {
+            role: Role::Ssd,
+            capacity_bytes: GIB,
+            write_cache: WriteCache::Volatile,
+            depth: 32,
+            uuid: 1,
+            hdd_profile: None,
+            ssd_profile: SsdProfile::default(),
+        };
+        let config = EngineConfig::with_drives(vec![device], Vec::new());
+        EngineConfig { journal_bytes: Some(bytes), ..config }
+    }
+
+    #[test]
+    fn a_journal_has_room_for_units() {
+        for (bytes, fits) in [
+            (0, false),
+            (28 * KIB, false),
+            (32 * KIB - 1, false),
+            (32 * KIB, true),
+            (32 * KIB + 512, false),
+            (36 * KIB, true),
+        ] {
+            let planned = plan(&with_journal(bytes));
+            let refused = Err(LayoutError::Journal { found: bytes, least: 32 * KIB });
+            assert_eq!(planned.is_ok(), fits, "{bytes}");
+            assert!(fits || planned == refused, "{planned:?}");
+            let layout = plan(&with_journal(64 * KIB)).expect("this fits")[0];
+            let found = Layout { journal_bytes: bytes, ..layout };
+            assert_eq!(found.is_sane(GIB), fits, "{bytes} in a superblock");
+        }
+    }
 }
