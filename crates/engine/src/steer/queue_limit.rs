@@ -68,9 +68,9 @@ impl QueueLimit {
         let length = (queue_length as usize).min(LENGTHS - 1);
         let (count, known) = &mut self.excess[length];
         // the first ones weigh more: their mean, then the decaying one
-        let weight = i64::from((*count + 1).min(1 << WEIGHT_BITS));
-        *known += (excess - *known) / weight;
         *count = count.saturating_add(1);
+        let weight = i64::from((*count).min(1 << WEIGHT_BITS));
+        *known += (excess - *known) / weight;
         if *count >= ENOUGH {
             self.value = self.look_up();
         }
@@ -149,6 +149,16 @@ mod tests {
             let mut profiles = profiles();
             profiles.ssds[0].1.sustained_ns = Some(sustained_us.map(|us: u64| us * 1000));
             assert_eq!(believed(&profiles), want, "{sustained_us:?}");
+        }
+    }
+
+    #[test]
+    fn one_length_may_be_seen_for_ever() {
+        let mut limit = QueueLimit::new(&profiles());
+        limit.excess[2] = (u32::MAX - 1, -1);
+        for _ in 0..3 {
+            limit.observe(&write(2, 20_000));
+            assert_eq!(limit.value(), 4, "as believed: no length seen was too long");
         }
     }
 
