@@ -73,6 +73,17 @@ pub enum ConfigError {
     /// A promise that cannot be made.
     #[error(transparent)]
     Promise(#[from] AdmitError),
+    /// More volumes than the first root of a pool has room for.
+    #[error(
+        "a pool has room for the names of the first {fit} of these {found} volumes: list no more, or give \
+         them shorter names"
+    )]
+    TooManyVolumes {
+        /// The number found.
+        found: usize,
+        /// So many of them fit, in their order.
+        fit: usize,
+    },
     /// Two volumes with one name or id, or a size that is not possible.
     #[error("volume {volume}: {error}")]
     Volume {

@@ -10,7 +10,7 @@ use tandem_block::{
 };
 use tandem_drives::media::CutMode;
 use tandem_engine::format::layout;
-use tandem_engine::{Engine, EngineConfig};
+use tandem_engine::{ConfigError, Engine, EngineConfig, VolumeConfig};
 use tandem_sim::Simulation;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 
@@ -241,5 +241,41 @@ fn a_hard_drive_alone_outlives_a_crowd() {
             .unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
         run.extend(300, 5);
         run.finish().unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+}
+
+/// The first root of a pool names all its volumes, also where a table of objects will have them later.
+#[test]
+fn a_pool_has_as_many_volumes_as_its_first_root_holds() {
+    for table_bytes in [0, 256 * KIB] {
+        let mut swarm = SwarmConfig::tiny(7, "ssd-first", 0);
+        swarm.drives = (1, 1);
+        swarm.tuning.object_table_bytes = table_bytes;
+        let with = |count: u64, format| {
+            let mut config = swarm.engine(format);
+            let sample = config.volumes[0].clone();
+            let volume = |n: u64| VolumeConfig {
+                object: ObjectId(n + 1),
+                name: format!("volume-{n:0>24}"),
+                size_bytes: BLOCK_BYTES,
+                ..sample.clone()
+            };
+            config.volumes = (0..count).map(volume).collect();
+            config
+        };
+        let fit = match Engine::new(with(1_000, true)) {
+            Err(ConfigError::TooManyVolumes { found: 1_000, fit }) => fit as u64,
+            other => panic!("{:?}", other.err()),
+        };
+        assert!((100..1_000).contains(&fit), "{fit}");
+        let refused = Engine::new(with(fit + 1, true)).err().map(|error| error.to_string());
+        let told = format!("the first {fit} of these {} volumes", fit + 1);
+        assert!(refused.as_ref().is_some_and(|text| text.contains(&told)), "{refused:?}");
+        let engine = Engine::new(with(fit, true)).expect("so many fit");
+        let mut sim = Simulation::new(engine, swarm.drives(), true);
+        sim.start().expect("it can be formatted");
+        sim.power_cut(with(fit, false), CutMode::DropAll, &mut Rng::new(1));
+        sim.start().expect("its root can be read");
+        assert_eq!(sim.engine.objects().iter().count() as u64, fit);
     }
 }

@@ -83,17 +83,17 @@ impl Store {
 }
 
 impl Volumes {
-    /// Would the volumes fit an empty pool?
+    /// Would the volumes fit an empty pool? Its first root has them all, whether it has a table or not.
     fn check_volumes(&self, io: &DeviceIo) -> Result<(), ConfigError> {
+        let volumes = &io.config().volumes;
         let mut trial = self.objects.clone();
-        for volume in &io.config().volumes {
+        for (fit, volume) in volumes.iter().enumerate() {
             trial
                 .create(volume.object, &volume.name, volume.size_bytes)
-                .and_then(|()| {
-                    let fits = trial.record_bytes().0 <= io.config().root_bytes / 2;
-                    if fits { Ok(()) } else { Err(tandem_block::IoError::NoSpace) }
-                })
                 .map_err(|error| ConfigError::Volume { volume: volume.name.clone(), error })?;
+            if trial.record_bytes().0 > io.config().root_bytes / 2 {
+                return Err(ConfigError::TooManyVolumes { found: volumes.len(), fit });
+            }
         }
         Ok(())
     }

@@ -81,6 +81,10 @@ impl Start {
             store.metadata.metadata_homes(io).into_iter().chain(store.metadata_replica.home())
         {
             let layout = io[device].layout;
+            assert!(
+                bytes.len() as u64 <= layout.root_bytes,
+                "volumes are bounded by this at birth"
+            );
             let blank = vec![0; BLOCK_BYTES as usize];
             for (offset_bytes, bytes) in [
                 (layout.root_offset, blank.clone()),
