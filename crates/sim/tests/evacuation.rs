@@ -247,3 +247,46 @@ fn what_is_not_drained_is_not_removed_and_nobody_is_gone_by_word_alone() {
         other => panic!("it is served without a drive that it has: {other:?}"),
     }
 }
+
+/// Begins to drain an SSD on which nothing lies, and removes it while superblocks are told that it drains.
+fn removed_at_once() -> Run {
+    let mut run = Run::new(SwarmConfig { drain: None, ..config(1, None) }).unwrap();
+    let device = DeviceId(1);
+    assert_eq!(run.sim.engine.can_drain(device), Ok(0));
+    run.sim.engine.drain(device).unwrap();
+    run.sim.wake();
+    run.sim.take_said();
+    let view = run.sim.engine.drain_view().expect("it drains");
+    assert_eq!((view.stage, view.drained.is_some()), ("moves", true), "the round is not over");
+    assert_eq!(run.sim.engine.remove(device), Ok(()));
+    assert_eq!(run.sim.engine.cancel_drain(), Err(DrainError::TooLate));
+    run.sim.wake();
+    run
+}
+
+/// Seen: the pool, which served, began to serve once more.
+#[test]
+fn an_empty_drive_is_removed_while_its_drain_is_announced() {
+    let mut run = removed_at_once();
+    while run.sim.engine.drain_view().is_some_and(|view| view.ended.is_none()) {
+        assert!(run.sim.step(), "it ends");
+        assert!(run.sim.take_said().started.is_none(), "it serves already");
+    }
+    let ended = run.sim.engine.drain_view().and_then(|view| view.ended);
+    assert_eq!(ended.map(|(_, ending)| ending), Some(Ending::Removed));
+    run.finish().unwrap();
+}
+
+/// … and the power is cut after any of its steps.
+#[test]
+fn a_crash_while_an_empty_drive_is_removed_leaves_a_pool() {
+    for steps in 0..12 {
+        for mode in [CutMode::DropAll, CutMode::KeepAll] {
+            let mut run = removed_at_once();
+            (0..steps).for_each(|_| assert!(run.step().is_ok()));
+            run.crash(mode, None).unwrap();
+            run.extend(20, 4);
+            run.finish().unwrap();
+        }
+    }
+}

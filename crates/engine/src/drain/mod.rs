@@ -49,7 +49,9 @@ pub(crate) enum Stage {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// What is under way with it ends,
+    /// The round that tells that it drains ends, if it was empty from the beginning,
+    Announced,
+    /// what is under way with it ends,
     Quiet,
     /// … the other members are told,
     Others,

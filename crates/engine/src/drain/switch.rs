@@ -138,7 +138,12 @@ impl Evacuation {
             (Stage::Announcing { begun }, Stage::Moving) => begun,
             (Stage::Voiding { begun }, Stage::Voiding { begun: then }) => !begun && then,
             (Stage::Removing(before), Stage::Removing(after)) => {
-                matches!((before, after), (Step::Quiet, Step::Others) | (Step::Others, Step::Own))
+                matches!(
+                    (before, after),
+                    (Step::Announced, Step::Quiet)
+                        | (Step::Quiet, Step::Others)
+                        | (Step::Others, Step::Own)
+                )
             }
             _ => false,
         };
@@ -146,13 +151,25 @@ impl Evacuation {
         drain.stage = stage;
     }
 
+    /// A drive on which nothing lies is removed. Both copies of a round say the same: one that tells that it
+    /// drains ends first.
     pub(crate) fn begin_removal(&mut self, io: &mut DeviceIo) {
         let drain = self.current.as_deref_mut().expect("asked by the caller");
         assert!(
             drain.moves() && drain.drained.is_some(),
             "a drive is removed when nothing lies on it"
         );
-        drain.stage = Stage::Removing(Step::Quiet);
+        if drain.stage == (Stage::Announcing { begun: true }) {
+            drain.stage = Stage::Removing(Step::Announced);
+        } else {
+            drain.stage = Stage::Removing(Step::Quiet);
+            self.make_gone(io);
+        }
+    }
+
+    fn make_gone(&self, io: &mut DeviceIo) {
+        let drain = self.current.as_deref().expect("asked while there is one");
+        assert!(drain.stage == Stage::Removing(Step::Quiet), "it is gone before it is left alone");
         let d = &mut io[drain.device];
         assert!(d.standing == Standing::Drains, "a drive drains before it is gone");
         d.standing = Standing::Gone(Numbered::of(&d.layout));
@@ -168,7 +185,7 @@ impl Evacuation {
                     drain.stage,
                     Stage::Announcing { begun: true }
                         | Stage::Voiding { .. }
-                        | Stage::Removing(Step::Others | Step::Own)
+                        | Stage::Removing(Step::Announced | Step::Others | Step::Own)
                 )
             })
     }

@@ -109,6 +109,7 @@ impl Start {
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
+        assert!(!io.is_serving(), "a pool begins to serve once in a life");
         assert!(!store.metadata.is_degraded(), "a pool that is degraded is read only");
         assert!(store.commit.is_idle(), "nobody waits for a commit before the pool is served");
         if let Err(error) = self.admit_volumes(&mut volumes.objects, io) {

@@ -23,6 +23,10 @@ impl Migration {
             Stage::Voiding { begun: true } => {
                 self.evacuation.end_drain(Ending::Cancelled, &store.map, &volumes.objects, io)
             }
+            Stage::Removing(Step::Announced) => {
+                self.evacuation.set_drain_stage(Stage::Removing(Step::Quiet));
+                self.evacuation.make_gone(io);
+            }
             Stage::Removing(Step::Others) => {
                 self.evacuation.set_drain_stage(Stage::Removing(Step::Own));
                 io.tell(News::Superblocks { clean: false, copy: 0 });
