@@ -395,13 +395,17 @@ impl Replacement {
     /// Ends the replacement under way; the old drive stays. The caller wakes the engine.
     ///
     /// # Errors
-    /// If there is none, or it is decided.
+    /// If there is none, it is decided, or the pool is not served yet.
     pub(crate) fn cancel_replace(
         &mut self,
         metadata: &mut MetadataHomes,
         io: &mut DeviceIo,
     ) -> Result<(), ReplaceError> {
         let h = self.current.as_deref().ok_or(ReplaceError::Nothing)?;
+        if !io.is_serving() {
+            // it is not known yet whether the successor is the member
+            return Err(ReplaceError::NotNow("is not served"));
+        }
         match h.stage {
             Stage::Settling | Stage::Switching(_) | Stage::Landing => Err(ReplaceError::TooLate),
             _ => {
@@ -506,5 +510,28 @@ impl Replacement {
         self.ended = None;
         self.wanted = true;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use tandem_block::GIB;
+
+    /// Seen: a start set the stage anew, and the copy that was cancelled went on.
+    #[test]
+    fn a_copy_is_cancelled_when_it_is_known_who_is_the_member() {
+        let (mut io, mut metadata) = (drives(2, 0), MetadataHomes::default());
+        let copy = DriveCopy::new(DeviceId(0), DeviceId(2), GIB, Instant::ZERO);
+        let mut replacement = Replacement { current: Some(Box::new(copy)), ..Default::default() };
+        io.enter(Phase::Starting);
+        let refused = Err(ReplaceError::NotNow("is not served"));
+        assert_eq!(replacement.cancel_replace(&mut metadata, &mut io), refused);
+        assert_eq!(replacement.replacement_stage(), Stage::Opening);
+        replacement.current.as_deref_mut().expect("it was kept").stage = Stage::Copying;
+        io.enter(Phase::Running);
+        assert_eq!(replacement.cancel_replace(&mut metadata, &mut io), Ok(()));
+        assert_eq!(replacement.replacement_stage(), Stage::Voiding { begun: false });
     }
 }

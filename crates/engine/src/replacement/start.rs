@@ -37,6 +37,7 @@ impl Replacement {
     ) {
         let Some(h) = self.current.as_deref_mut() else { return };
         assert!(h.flights.is_empty(), "who is the member is decided when all is read");
+        assert!(h.stage == Stage::Opening, "nothing ends before it is decided who is the member");
         let (device, index) = (h.device, usize::from(h.device.0));
         let found = std::mem::take(&mut h.found);
         let known = || all.iter().enumerate().filter_map(|(i, (s, _))| Some((i, s.as_ref()?)));
