@@ -216,7 +216,7 @@ pub(crate) struct Drain {
     awaits_page: Option<u32>,
     /// The batch that records the last home that was left.
     left_with: u64,
-    /// The move under way is its own.
+    /// The move under way is its own. That of a drain that was cancelled is nobody's.
     owns_move: bool,
     /// Others' moves had their turn.
     has_turn: bool,

@@ -124,14 +124,15 @@ impl Evacuation {
 
     fn drained_to(&mut self, logical: Logical, to: Slot, map: &mut Map) {
         map.touch(Touch { logical, count: 1 }, to, false);
-        if let Some(drain) = self.current.as_deref_mut() {
+        if let Some(drain) = self.current.as_deref_mut().filter(|drain| drain.owns_move) {
             drain.moved_blocks += 1;
         }
     }
 
     /// What was read of a move is not what was written there once, or cannot be read.
     pub(crate) fn note_unreadable(&mut self, slots: &[Slot]) {
-        let Some(drain) = self.current.as_deref_mut() else { return };
+        let drain = self.current.as_deref_mut().filter(|drain| drain.owns_move);
+        let Some(drain) = drain else { return };
         for &slot in slots {
             if drain.unreadable.len() < UNREADABLE_MAX {
                 drain.unreadable.insert(slot);
@@ -295,7 +296,9 @@ impl Evacuation {
             m.parts.iter().map(|part| part.slot).filter(|&slot| slot != NONE).collect();
         if slots.len() == 1 {
             self.note_unreadable(&slots);
-        } else if let (Some(drain), Some(last)) = (self.current.as_deref_mut(), slots.last()) {
+        } else if let (Some(drain), Some(last)) = (self.current.as_deref_mut(), slots.last())
+            && drain.owns_move
+        {
             drain.careful_until = last + 1;
             drain.cursor = slots[0];
         }

@@ -120,10 +120,11 @@ impl Migration {
         io: &mut DeviceIo,
     ) {
         let taken = self.evacuation.taken_by_move(&self.moves);
-        volumes.objects.put_reserved(taken);
+        self.evacuation.give_back_taken(taken, &mut volumes.objects);
         let m = self.moves.active.as_ref().expect("asked by the caller");
         let first = m.parts[0].logical;
-        if let Some(drain) = self.evacuation.current.as_deref_mut() {
+        let drain = self.evacuation.current.as_deref_mut();
+        if let Some(drain) = drain.filter(|drain| drain.owns_move) {
             if taken.count > 1 {
                 (drain.cursor, drain.careful_until) = (first, first + taken.count);
             } else if store.map.forget_home(first) {
@@ -168,11 +169,11 @@ impl Migration {
         d.home_writes += u64::from(status.is_ok());
         let number = d.home_writes;
         match self.evacuation.current.as_deref_mut() {
-            Some(drain) if drain.moves() && status.is_ok() => {
+            Some(drain) if drain.owns_move && drain.moves() && status.is_ok() => {
                 let taken = taken.first;
                 drain.rehomed.push(Rehomed { device, number, blocks, taken });
             }
-            _ => volumes.objects.put_reserved(taken),
+            _ => self.evacuation.give_back_taken(taken, &mut volumes.objects),
         }
         if io.breaks(Mutant::RehomedVolatile) && status.is_ok() {
             self.evacuation.rehomed_durable(

@@ -120,6 +120,17 @@ impl Evacuation {
         BlockRange { first: m.targets[0], count: m.targets.len() as u32 }
     }
 
+    /// The blocks that a move had taken are not needed. Those of a drain that is over were reserved for it, and
+    /// are nobody's now; their homes may lie on the drive that drains next.
+    pub(super) fn give_back_taken(&self, taken: BlockRange, objects: &mut Objects) {
+        let drain = self.current.as_deref();
+        if drain.is_some_and(|drain| drain.owns_move && drain.moves()) {
+            objects.put_reserved(taken);
+        } else {
+            objects.release(taken);
+        }
+    }
+
     /// The home of this block is about to be written: a copy that waits for its flush is void.
     pub(crate) fn forget_rehomed(&mut self, block: Logical, objects: &mut Objects) {
         let Some(drain) = self.current.as_deref_mut() else { return };
@@ -311,5 +322,46 @@ impl Evacuation {
                 at = range.first + range.count;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drain;
+    use crate::format::superblock::Standing;
+    use crate::io::fixture::drives;
+    use tandem_block::{Instant, ObjectId};
+
+    fn begin(device: DeviceId, it: &mut Evacuation, objects: &mut Objects, io: &mut DeviceIo) {
+        let drain = Drain::new(device, drain::Stage::Moving, 0, Instant::ZERO);
+        it.current = Some(Box::new(drain));
+        io[device].standing = Standing::Drains;
+        it.evacuate(device, objects, io);
+    }
+
+    /// Seen: blocks that a cancelled drain's move had taken counted as reserved by the next drain, which had
+    /// to leave them, too.
+    #[test]
+    fn what_a_move_of_a_cancelled_drain_had_taken_is_nobodys() {
+        let (mut io, mut evacuation) = (drives(2, 3), Evacuation::default());
+        let first = DeviceId(2);
+        let places = io.home_places(first);
+        let mut objects = Objects::new(3 * places.count);
+        objects.bound(u64::MAX, true);
+        objects.create(ObjectId(1), "a", 100 * BLOCK_BYTES).expect("there is room");
+        let free = objects.free_blocks();
+        begin(first, &mut evacuation, &mut objects, &mut io);
+        let taken = evacuation.take_target(first, 10, &mut objects, &io).expect("there is room");
+        let next = objects.home_of(taken.first, &io).0;
+        assert_ne!(next, first);
+        io[first].standing = Standing::Serves;
+        evacuation.vacate_no_more(&mut objects);
+        begin(next, &mut evacuation, &mut objects, &mut io);
+        assert_eq!(objects.left_blocks(), u64::from(taken.count), "its move is under way");
+        evacuation.give_back_taken(taken, &mut objects);
+        assert_eq!(objects.left_blocks(), 0);
+        evacuation.vacate_no_more(&mut objects);
+        assert_eq!(objects.free_blocks(), free);
     }
 }
