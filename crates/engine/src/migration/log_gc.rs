@@ -209,7 +209,6 @@ impl Migration {
         io: &mut DeviceIo,
     ) -> bool {
         assert!(self.moves.is_idle(), "a log is cleaned while nothing else moves");
-        self.moves.barren.resize(io.drives().len(), None);
         let drives = io.hdds().iter().filter_map(|&id| {
             let d = &io[id];
             let log = d.log.as_ref().filter(|_| !d.is_faulted())?;

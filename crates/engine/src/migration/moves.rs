@@ -93,8 +93,6 @@ pub(crate) struct Moves {
     barren_looked: u64,
     barren_as_of: u64,
     pub(crate) dropping: Dropping,
-    /// GC found nothing to move in this segment the last time; by device.
-    pub(crate) barren: Vec<Option<usize>>,
 }
 
 /// Home writes that gather before their drive is flushed for them, in blocks (64 MiB): a flush

@@ -2,6 +2,7 @@
 
 use super::{DROP_BLOCKS_MAX, DROP_LOOKS_MAX};
 use crate::io::DeviceIo;
+use crate::map::allocator::Allocator;
 use crate::map::logical::{HOME, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Map, NONE, Touch};
@@ -28,44 +29,9 @@ impl Moves {
         let begins = self.dropping.looked;
         // where nothing is under way there may be no next turn
         let looks_max = if io.flights().is_empty() { u32::MAX } else { DROP_LOOKS_MAX };
-        let mut slots_max = 0;
         for ssd in 0..io.ssds().len() {
-            let allocator = &map.allocators()[ssd];
-            let (start, count) = (allocator.cursor(), allocator.slot_count());
-            let region = map.slots().regions()[ssd];
-            assert!(region.device == io.ssds()[ssd], "the slots of SSDs are numbered as these are");
-            assert!(region.count == count, "an allocator has the slots of its SSD");
-            assert!(
-                count == 0 || region.contains(start),
-                "the next write goes to a slot of the SSD"
-            );
-            let first = region.first;
-            let mut offset = ((u64::from(start - first) + begins) % u64::from(count.max(1))) as u32;
-            slots_max = slots_max.max(u64::from(count));
-            for _ in 0..count.min(looks_max) {
-                let slot = first + offset;
-                offset = if offset + 1 == count { 0 } else { offset + 1 };
-                let owner = map.slots().owner(slot);
-                if owner == NONE || map.state(owner) != SSD | HOME {
-                    continue;
-                }
-                // the record that names the home takes its checksum from the copy
-                if !map.logical().recorded_home(owner) {
-                    continue;
-                }
-                // nobody else has it where the drive of its home is asked nothing any more
-                let (home, _) = objects.home_of(owner, io);
-                if io[home].is_out() {
-                    continue;
-                }
-                if map.entry(owner).ssd == slot && map.drop_place(owner, slot) {
-                    map.touch(Touch { logical: owner, count: 1 }, NONE, true);
-                    dropped += 1;
-                }
-                if dropped >= DROP_BLOCKS_MAX {
-                    break;
-                }
-            }
+            let most = DROP_BLOCKS_MAX - dropped;
+            dropped += drop_copies_on(ssd, (begins, looks_max), most, map, objects, io);
         }
         self.dropping.looked = 0;
         if dropped > 0 {
@@ -76,10 +42,85 @@ impl Moves {
         // the next turn goes on behind these; once it has seen all, nothing is there to be dropped
         let looked = begins + u64::from(looks_max);
         assert!(looked > begins, "each step of a search comes further");
-        if looked < slots_max {
+        let slots_of = |allocator: &Allocator| u64::from(allocator.slot_count());
+        if looked < map.allocators().iter().map(slots_of).max().unwrap_or(0) {
             self.dropping.looked = looked;
             return;
         }
         self.dropping.nothing = Some(commit.durable());
+    }
+}
+
+/// Drops at most so many clean copies on one SSD, and returns how many. They are looked for `begins` slots
+/// behind where its next write goes, in at most `looks_max` slots.
+fn drop_copies_on(
+    ssd: usize,
+    (begins, looks_max): (u64, u32),
+    most: usize,
+    map: &mut Map,
+    objects: &Objects,
+    io: &DeviceIo,
+) -> usize {
+    let allocator = &map.allocators()[ssd];
+    let (start, count) = (allocator.cursor(), allocator.slot_count());
+    let region = map.slots().regions()[ssd];
+    assert!(region.device == io.ssds()[ssd], "the slots of SSDs are numbered as these are");
+    assert!(region.count == count, "an allocator has the slots of its SSD");
+    assert!(count == 0 || region.contains(start), "the next write goes to a slot of the SSD");
+    let first = region.first;
+    let mut offset = ((u64::from(start - first) + begins) % u64::from(count.max(1))) as u32;
+    let mut dropped = 0;
+    for _ in 0..count.min(looks_max) {
+        if dropped == most {
+            break;
+        }
+        let slot = first + offset;
+        offset = if offset + 1 == count { 0 } else { offset + 1 };
+        let owner = map.slots().owner(slot);
+        if owner == NONE || map.state(owner) != SSD | HOME {
+            continue;
+        }
+        // the record that names the home takes its checksum from the copy
+        if !map.logical().recorded_home(owner) {
+            continue;
+        }
+        // nobody else has it where the drive of its home is asked nothing any more
+        let (home, _) = objects.home_of(owner, io);
+        if io[home].is_out() {
+            continue;
+        }
+        if map.entry(owner).ssd == slot && map.drop_place(owner, slot) {
+            map.touch(Touch { logical: owner, count: 1 }, NONE, true);
+            dropped += 1;
+        }
+    }
+    dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use crate::map::SlotRegion;
+
+    /// Seen: each further SSD dropped one copy more.
+    #[test]
+    fn all_ssds_together_drop_so_many_copies_in_a_step() {
+        const SLOTS: u32 = DROP_BLOCKS_MAX as u32 + 10;
+        let mut io = drives(3, 1);
+        let region = |ssd: usize| SlotRegion {
+            device: io.ssds()[ssd],
+            is_log: false,
+            first: ssd as u32 * SLOTS,
+            count: SLOTS,
+            offset_bytes: 0,
+        };
+        let mut map = Map::new((0..3).map(region).collect(), 3 * SLOTS as usize, 4);
+        map.assume_home(0, 3 * SLOTS);
+        (0..3 * SLOTS).for_each(|block| assert!(map.assume_ssd_copy(block, 0)));
+        let (objects, mut commit) = (Objects::new(3 * SLOTS), Commit::default());
+        io.note_wait_for_space();
+        Moves::default().drop_clean_copies(&mut commit, &mut map, &objects, &mut io);
+        assert_eq!(io.stats().copies_dropped, DROP_BLOCKS_MAX as u64);
     }
 }
