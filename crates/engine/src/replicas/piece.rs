@@ -100,7 +100,9 @@ impl Pieces {
     pub(crate) fn read(&mut self, status: Result<(), IoError>, checked: bool) -> Read {
         let Err(error) = status else { return Read::Whole };
         let (first, end) = self.claim.expect("it was read").range;
-        if matches!(error, IoError::Dead(_)) || self.unreadable_blocks >= UNREADABLE_MAX {
+        // a silent drive may hold it: zeroes stand for what is lost alone
+        let is_out = matches!(error, IoError::Dead(_) | IoError::NoAnswer(_));
+        if is_out || self.unreadable_blocks >= UNREADABLE_MAX {
             return Read::Lost;
         }
         if end - first > BLOCK_BYTES {
@@ -128,6 +130,7 @@ mod tests {
     const REGION: u64 = 4 * BLOCK_BYTES;
     const BAD: Result<(), IoError> = Err(IoError::Device(DeviceId(0)));
     const DEAD: Result<(), IoError> = Err(IoError::Dead(DeviceId(0)));
+    const SILENT: Result<(), IoError> = Err(IoError::NoAnswer(DeviceId(0)));
 
     fn block(index: u64) -> (u64, u64) {
         (index * BLOCK_BYTES, (index + 1) * BLOCK_BYTES)
@@ -157,6 +160,8 @@ mod tests {
             (4, Ok(()), true, Read::Whole),
             (8, BAD, false, Read::ByBlocks),
             (8, DEAD, true, Read::Lost),
+            (9, SILENT, true, Read::Lost),
+            (12, SILENT, true, Read::Lost),
         ];
         for (index, (at, status, checked, want)) in table.into_iter().enumerate() {
             let read = copied(&mut pieces, block(at).0, status, checked);
