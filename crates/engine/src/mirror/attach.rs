@@ -91,6 +91,7 @@ impl Pairs {
 
     /// From now on what is read is read for users.
     pub(crate) fn engine_runs(&mut self, io: &DeviceIo) {
+        assert_eq!(self.mirrors.len(), io.config().pairs.len(), "each pair has its mirror");
         for (mirror, pair) in self.mirrors.iter_mut().zip(&io.config().pairs) {
             let layout = &io[pair.device].layout;
             let bytes = layout.slot_count * BLOCK_BYTES;
@@ -147,6 +148,7 @@ impl Pairs {
         let mut opened = false;
         for started in self.mirrors.iter_mut().filter_map(Mirror::take_started) {
             started?;
+            assert!(self.opening > 0, "each pair is ready once");
             self.opening -= 1;
             opened |= self.opening == 0;
         }

@@ -150,6 +150,34 @@ impl Cache {
         self.entry(id).progress[leg] == Progress::Done
     }
 
+    /// A read will copy from the buffer of this entry.
+    pub(crate) fn pin(&mut self, id: EntryId) {
+        let entry = self.entry_mut(id);
+        assert!(!entry.is_trim, "a read copies from writes alone");
+        entry.pins += 1;
+    }
+
+    /// … and does not need it any more.
+    pub(crate) fn unpin(&mut self, id: EntryId) {
+        let entry = self.entry_mut(id);
+        assert!(entry.pins > 0, "a read lets go what it has pinned");
+        entry.pins -= 1;
+    }
+
+    /// The entry is with this leg now.
+    pub(crate) fn is_sent(&mut self, id: EntryId, leg: usize) {
+        let progress = &mut self.entry_mut(id).progress[leg];
+        assert_eq!(*progress, Progress::Waiting, "a leg is sent a write once");
+        *progress = Progress::Sent;
+    }
+
+    /// … and is not any more: the leg has it, or is dead.
+    pub(crate) fn has_landed(&mut self, id: EntryId, leg: usize) {
+        let progress = &mut self.entry_mut(id).progress[leg];
+        assert_eq!(*progress, Progress::Sent, "a leg has a write after it was sent");
+        *progress = Progress::Done;
+    }
+
     /// A leg is dead and lacks nothing any more; what is on its way to it ends by itself. Returns all
     /// entries: some of them may be answered, or are over.
     pub(crate) fn leg_died(&mut self, leg: usize) -> Vec<EntryId> {
@@ -211,6 +239,10 @@ impl Cache {
 
     /// Takes a write in. Returns its name, and entries that nobody needs any more.
     pub(crate) fn insert(&mut self, mut entry: Entry, over: &mut Vec<EntryId>) -> EntryId {
+        assert!(entry.length > 0, "a write has bytes");
+        assert!(!entry.is_trim || entry.payload == PayloadId::NONE, "a TRIM has no buffer");
+        assert!(!entry.progress.contains(&Progress::Sent), "no leg has it before it is accepted");
+        assert!(entry.units.is_empty(), "no unit has it before it is accepted");
         self.sequence += 1;
         entry.sequence = self.sequence;
         let (offset, end) = (entry.offset, entry.end());
@@ -315,7 +347,11 @@ impl Cache {
         }
         let entry = self.entries.remove(id as usize);
         if !entry.is_trim {
+            assert!(self.bytes >= entry.length, "what goes out of the cache was counted in it");
             self.bytes -= entry.length;
+        }
+        if self.entries.is_empty() {
+            assert!(self.bytes == 0 && self.newest.is_empty(), "an empty cache holds nothing");
         }
         Some(entry)
     }

@@ -71,6 +71,9 @@ pub(super) struct Commands {
 
 impl Commands {
     pub(crate) fn new(drives: PairDrives) -> Commands {
+        let PairDrives { legs, journal, .. } = drives;
+        assert_ne!(legs[0], legs[1], "a pair has two drives");
+        assert!(!legs.contains(&journal), "a journal is on a drive of its own");
         Commands {
             drives,
             now: Instant::ZERO,
@@ -89,6 +92,7 @@ impl Commands {
     }
 
     pub(crate) fn begins(&mut self, now: Instant) {
+        assert!(now >= self.now, "time never goes back");
         self.now = now;
     }
 
@@ -135,6 +139,7 @@ impl Commands {
     pub(crate) fn sum(&mut self, part: Part, flight: Flight) {
         let id = self.name(EVENT_LOOP, flight);
         let Part { payload, offset: offset_bytes, length: length_bytes } = part;
+        assert!(payload != PayloadId::NONE, "checksums are of a buffer");
         self.out.push(Command::Checksum { id, payload, offset_bytes, length_bytes });
     }
 
@@ -146,6 +151,7 @@ impl Commands {
 
     /// A command has ended: what was it?
     pub(crate) fn take_sent(&mut self, io: IoId) -> Sent {
+        assert_eq!(owner(io), Some(self.drives.index), "a command ends at the pair that sent it");
         self.sent.remove((io.0 & ((1 << INDEX_SHIFT) - 1)) as usize)
     }
 
@@ -157,6 +163,7 @@ impl Commands {
     pub(crate) fn name_buffer(&mut self) -> PayloadId {
         self.buffers += 1;
         let number = (self.drives.index as u64) << 56 | self.buffers;
+        assert_eq!(number & BUFFER_BIT, 0, "no two pairs name the same buffer");
         PayloadId(PayloadId::ENGINE_BIT | BUFFER_BIT | number)
     }
 
@@ -177,6 +184,8 @@ impl Commands {
 
     /// Copies a part of a buffer into another one, from this byte of it on.
     pub(crate) fn copy(&mut self, from: Part, into: PayloadId, into_offset_bytes: u64) {
+        assert!(from.payload != into, "bytes are copied into another buffer");
+        assert!(from.length > 0, "a copy has bytes");
         self.out.push(Command::Copy {
             from: from.payload,
             from_offset_bytes: from.offset,

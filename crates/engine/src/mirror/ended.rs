@@ -200,6 +200,7 @@ impl Mirror {
             self.fail_leg(leg);
             return;
         }
+        self.assert_right_leg(leg, then);
         self.journal.leg_flushed(leg, ticks);
         if self.roles.is_alone() && leg == self.roles.lead() {
             self.survivor.flush_ends(then == Some(Then::Covered));
@@ -217,6 +218,17 @@ impl Mirror {
             Some(Then::CaughtUp) => self.roles.level_is_durable(),
             Some(Then::Covered) => self.roles.is_covered(),
             Some(Then::Equal) => self.is_equal(leg),
+        }
+    }
+
+    /// Between a flush and its end roles change only by a death, which makes its reason void.
+    fn assert_right_leg(&self, leg: usize, then: Option<Then>) {
+        let is_lead = leg == self.roles.lead();
+        match then {
+            Some(Then::Durable | Then::CaughtUp) => assert!(is_lead, "the writer is flushed"),
+            Some(Then::Covered | Then::Narrowed) => assert!(is_lead, "the survivor is flushed"),
+            Some(Then::TurnReady) => assert!(!is_lead, "the next writer is flushed"),
+            None | Some(Then::Equal | Then::Settle | Then::Replayed) => {}
         }
     }
 
@@ -293,7 +305,11 @@ impl Mirror {
                 self.resync_is_on_record();
                 self.start_is_on_record();
             }
-            Why::Stop => self.roles.has_stopped(),
+            Why::Stop => {
+                assert_eq!(self.roles.phase(), Phase::Stopping, "a pair stops when it is told to");
+                assert!(self.writes.is_idle(), "all was written when it stops");
+                self.roles.has_stopped();
+            }
         }
     }
 

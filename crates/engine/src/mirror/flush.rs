@@ -81,6 +81,8 @@ impl Flushes {
 
     /// A FLUSH of the pair, behind the last write accepted.
     pub(crate) fn begin(&mut self, io: IoId, accepted: u64) {
+        let is_last = self.waiting.back().is_none_or(|&(_, upto)| upto <= accepted);
+        assert!(is_last, "a FLUSH is behind all that was accepted before");
         self.waiting.push_back((io, accepted));
     }
 
@@ -134,6 +136,7 @@ impl Flushes {
     /// Takes FLUSHes in that may be answered when the drives were flushed that hold the promise.
     /// Returns whether there are any.
     pub(crate) fn gather(&mut self, has_all_upto: impl Fn(u64) -> bool) -> bool {
+        assert!(self.batch.is_none(), "one batch of FLUSHes after the other");
         let mut ios = Vec::new();
         while let Some(&(io, upto)) = self.waiting.front()
             && has_all_upto(upto)
@@ -150,6 +153,9 @@ impl Flushes {
     /// users' writes, since what it has not must be durable on both legs, and so is the journal.
     pub(crate) fn begin_batch(&mut self, roles: &Roles, has_journal: bool, flushes_journal: bool) {
         let (lead, other) = (roles.lead(), roles.other());
+        assert!(roles.is_alive(lead), "a leg that lives holds the promise");
+        assert!(self.running[lead].is_none(), "a flush begins after what it covers");
+        assert_eq!(self.batch_wanted, [false; 2], "the batch before has got its flushes");
         self.batch_wanted[lead] = true;
         self.batch_wanted[other] = has_journal && roles.is_alive(other) && self.volatile[other];
         let more = [self.batch_wanted[other], flushes_journal];
@@ -193,6 +199,7 @@ impl Flushes {
         commands: &mut Commands,
     ) {
         let Some(batch) = &mut self.batch else { return };
+        assert!(batch.left > 0, "a batch waits for each drive once");
         batch.left -= 1;
         if batch.left == 0 {
             let Batch { ios, .. } = self.batch.take().expect("it is there");

@@ -212,13 +212,16 @@ impl Journal {
 impl Journal {
     /// It begins anew, with an empty ring, when its head is durable.
     pub(crate) fn begins(&mut self, pair: u128, members: u8, commands: &mut Commands) {
+        assert!(!self.is_busy(), "nothing is asked of the drive before its head is written");
         self.begin(self.generation + 1);
         self.write_head(1, (pair, members), commands);
     }
 
     fn begin(&mut self, generation: u32) {
+        assert!(generation > self.generation, "generations rise");
+        assert_eq!(self.state, State::Starting, "a journal begins once in a life");
+        assert!(self.waiting.is_empty(), "nothing is noted before it begins");
         self.generation = generation;
-        self.state = State::Starting;
         self.ring.begins();
     }
 
@@ -266,6 +269,7 @@ impl Journal {
 
     /// The legs know the generation that counts.
     pub(crate) fn opens(&mut self, generation: u32) {
+        assert!(generation <= self.generation, "no leg knows of a generation to come");
         if self.state == State::Starting && generation == self.generation {
             self.state = State::Open;
         }
@@ -294,6 +298,7 @@ impl Journal {
         if entry.is_trim || !self.is_on() {
             return;
         }
+        assert!(entry.journal == Progress::Done && entry.unit == 0, "a write is noted once");
         entry.journal = Progress::Waiting;
         self.waiting.push(id, entry);
     }
@@ -362,6 +367,7 @@ impl Journal {
 
     /// The next unit, of what has waited longest.
     fn compose(&mut self, cache: &mut Cache, commands: &mut Commands) {
+        assert!(self.writing.is_none(), "one unit after the other");
         let next = self.waiting.next(self.unit_bytes(), cache);
         let room = if next.is_empty() { None } else { self.ring.room(next.ring_bytes()) };
         if room.is_some() || next.is_empty() {
@@ -466,6 +472,7 @@ impl Journal {
     /// A FLUSH of the pair begins. Must the journal be flushed for what it has acknowledged? If not, or
     /// if the FLUSH does without, nothing is wanted of it.
     pub(crate) fn flush_for_batch(&mut self, counts: bool) -> bool {
+        assert!(!self.flush_wanted, "the batch before has got its flush");
         let is_volatile = self.ring.durable() < self.ring.acknowledged();
         self.flush_wanted = counts && self.state == State::Open && is_volatile;
         self.flush_wanted
@@ -522,6 +529,8 @@ impl Journal {
 
     /// The ring begins at this unit from now on.
     fn write_head(&mut self, tail: u64, (pair, members): (u128, u8), commands: &mut Commands) {
+        assert!(self.is_on(), "a journal that is dead has no head");
+        assert!(self.heading.is_none(), "one head after the other");
         self.head_wanted = false;
         self.heading = Some(tail);
         self.head_sequence += 1;

@@ -141,6 +141,7 @@ impl Metas {
                 self.waiting.push_back(key);
                 continue;
             }
+            assert_eq!(write.left, 0, "metadata is sent to each leg once");
             for leg in (0..2).filter(|&leg| roles.is_alive(leg)) {
                 write.left += 1;
                 let op = IoOp::WriteMeta {
@@ -156,6 +157,7 @@ impl Metas {
     /// A leg has a write, or failed it. Returns which one.
     pub(crate) fn landed(&mut self, key: usize, is_ok: bool) -> Landed {
         let write = &mut self.writes[key];
+        assert!(write.left > 0, "what has ended was with a leg");
         write.left -= 1;
         write.done += u32::from(is_ok);
         Landed { start: write.offset, end: write.end(), fua: write.fua }

@@ -173,8 +173,7 @@ impl Mirror {
         let id = io.id;
         match io.op {
             IoOp::Read { offset_bytes, length_bytes, into, into_offset_bytes } => {
-                let end = offset_bytes + length_bytes;
-                assert!(end <= self.capacity_bytes, "a read lies within the pair");
+                self.assert_within(offset_bytes, length_bytes);
                 self.begin_read(Read {
                     io: id,
                     offset: offset_bytes,
@@ -186,15 +185,23 @@ impl Mirror {
                 });
             }
             IoOp::ReadMeta { offset_bytes: offset, length_bytes: length } => {
+                self.assert_within(offset, length);
                 self.begin_meta_read(MetaRead { io: id, offset, length, tried: false });
             }
             op @ (IoOp::Write { .. } | IoOp::Trim { .. }) => self.writes.hold(id, op, now),
             IoOp::WriteMeta { offset_bytes, bytes, fua } => {
+                self.assert_within(offset_bytes, bytes.len() as u64);
                 self.metas.begin_write(id, offset_bytes, bytes, fua);
             }
             IoOp::Flush => self.flushes.begin(id, self.cache.sequence()),
         }
         self.commands.take_out(out);
+    }
+
+    /// Behind the pair's last byte a leg has nothing, and before its first one lie the records.
+    fn assert_within(&self, offset: u64, length: u64) {
+        assert!(length > 0, "a command has bytes");
+        assert!(offset + length <= self.capacity_bytes, "a command lies within the pair");
     }
 
     /// A command to a leg is done.
@@ -208,6 +215,7 @@ impl Mirror {
     ) {
         self.commands.begins(now);
         let sent = self.commands.take_sent(io);
+        assert!(sent.issued <= now, "a command ends after it went out");
         self.ended(sent, status, answer);
         self.commands.take_out(out);
     }
@@ -288,6 +296,7 @@ impl Mirror {
 
     /// The engine serves; it has data here, each block with a checksum.
     pub(crate) fn engine_runs(&mut self, data: (u64, u64)) {
+        assert!(data.0 <= data.1 && data.1 <= self.capacity_bytes, "data lies within the pair");
         self.resync.engine_runs(data);
     }
 

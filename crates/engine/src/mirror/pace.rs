@@ -32,8 +32,9 @@ pub(super) fn share_ppm(period: Duration, idle: Duration) -> u64 {
     u64::try_from(share).expect("a part of a million").clamp(1, 1_000_000)
 }
 
-/// Bytes in a second, where so many took this time, which is not zero.
+/// Bytes in a second, where so many took this time.
 fn rate(bytes: u64, time: Duration) -> u64 {
+    assert!(time > Duration::ZERO, "a rate was measured for some time");
     let bytes_per_s = u128::from(bytes) * 1_000_000_000 / u128::from(time.ns);
     u64::try_from(bytes_per_s).unwrap_or(u64::MAX).max(BYTES_PER_S_MIN)
 }
@@ -88,6 +89,7 @@ impl Pace {
 
     /// The time without writes has another length now.
     pub(crate) fn writes_for(&mut self, share_ppm: u64) {
+        assert!((1..=1_000_000).contains(&share_ppm), "a share of its time");
         self.share_ppm = share_ppm;
     }
 
@@ -117,6 +119,7 @@ impl Pace {
     /// … has not any more.
     pub(crate) fn ends(&mut self, now: Instant) {
         if let Some(since) = self.busy_since.take() {
+            assert!(now >= since, "a leg is not busy before it begins");
             self.busy += now.since(since);
         }
     }

@@ -98,7 +98,10 @@ impl Queues {
 
     pub(crate) fn push(&mut self, leg: usize, new: bool, entry: Named) {
         let queue = &mut self.legs[leg];
-        if new { &mut queue.fresh } else { &mut queue.backlog }.push_back(entry);
+        let part = if new { &mut queue.fresh } else { &mut queue.backlog };
+        let is_next = part.back().is_none_or(|&(_, sequence)| sequence < entry.1);
+        assert!(is_next, "writes wait in the order of acceptance");
+        part.push_back(entry);
     }
 
     /// The next entry for a leg and whether it is new: of those that may be sent, what is new if that
@@ -126,8 +129,12 @@ impl Queues {
 
     /// An entry is not with the leg any more.
     pub(crate) fn ended(&mut self, leg: usize, new: bool) {
-        self.legs[leg].in_flight -= 1;
-        self.legs[leg].catching_up -= u32::from(!new);
+        let queue = &mut self.legs[leg];
+        assert!(queue.in_flight > 0, "what has ended was with the leg");
+        assert!(new || queue.catching_up > 0, "what has ended was from the backlog");
+        queue.in_flight -= 1;
+        queue.catching_up -= u32::from(!new);
+        assert!(queue.catching_up <= queue.in_flight, "the backlog is a part of what is sent");
     }
 
     /// A leg is dead: all that the other one lacks is new to it, in the order of acceptance.
@@ -147,6 +154,7 @@ impl Queues {
 
     /// From now on the legs take turns, and this one is read: what it lacks the other one will have.
     pub(crate) fn begin_turns(&mut self, reader: usize) {
+        assert!(self.legs[1 - reader].backlog.is_empty(), "who leads has what the other one has");
         self.requeue(reader);
         let queue = &mut self.legs[reader];
         queue.backlog = std::mem::take(&mut queue.fresh);
@@ -154,6 +162,9 @@ impl Queues {
 
     /// This leg writes from now on: what the old writer did not get to is new to both.
     pub(crate) fn turn(&mut self, writer: usize) {
+        let old = &self.legs[1 - writer];
+        assert!(old.backlog.is_empty() && old.in_flight == 0, "the old writer has caught up");
+        assert!(self.legs[writer].fresh.is_empty(), "nothing new was for the leg that was read");
         let unwritten = std::mem::take(&mut self.legs[1 - writer].fresh);
         let first = unwritten.front().map(|&(_, sequence)| sequence);
         let queue = &mut self.legs[writer];

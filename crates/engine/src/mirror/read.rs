@@ -26,6 +26,7 @@ pub(super) struct Reads {
 
 /// Why nobody can be asked: the leg that has the bytes is dead.
 pub(super) fn why_not(roles: &Roles, commands: &Commands) -> IoError {
+    assert!(roles.is_alone(), "of two legs that live one has the bytes");
     commands.dead(if roles.is_alive(0) { 1 } else { 0 })
 }
 
@@ -76,8 +77,10 @@ impl Reads {
         cache: &mut Cache,
         commands: &mut Commands,
     ) {
+        assert!(read.pieces.is_empty(), "what was pinned before was let go");
         read.pieces = cache.newer_than(leg, read.offset, read.end());
         let cached: u64 = read.pieces.iter().map(|piece| piece.length).sum();
+        assert!(cached <= read.length, "each byte has one newest write");
         if cached == read.length {
             self.cached += 1;
             overlay(&read, cache, commands);
@@ -85,7 +88,7 @@ impl Reads {
         }
         self.mixed += u64::from(cached > 0);
         for piece in &read.pieces {
-            cache.entry_mut(piece.entry).pins += 1;
+            cache.pin(piece.entry);
         }
         self.sent[leg] += 1;
         let op = IoOp::Read {
@@ -132,6 +135,11 @@ fn overlay(read: &Read, cache: &Cache, commands: &mut Commands) {
     }
     for piece in &read.pieces {
         let entry = cache.entry(piece.entry);
+        assert!(piece.offset >= read.offset, "a piece begins within the read");
+        assert!(
+            piece.offset >= entry.offset && piece.offset + piece.length <= entry.end(),
+            "a piece lies within its write"
+        );
         let offset = piece.offset - entry.offset;
         let part = Part { payload: entry.payload, offset, length: piece.length };
         commands.copy(part, read.into, read.into_offset + (piece.offset - read.offset));
@@ -158,7 +166,7 @@ pub(super) fn landed(
         }
     }
     for piece in std::mem::take(&mut read.pieces) {
-        cache.entry_mut(piece.entry).pins -= 1;
+        cache.unpin(piece.entry);
         commands.release_if(cache.forget(piece.entry));
     }
 }

@@ -127,10 +127,12 @@ impl Records {
 
     /// The next record says that this one counts.
     pub(crate) fn set_journal(&mut self, generation: u32) {
+        assert!(generation == 0 || generation > self.journal, "generations rise");
         self.journal = generation;
     }
 
     fn regions(&self, offset: u64, end: u64) -> RangeInclusive<u32> {
+        assert!(offset < end && end <= self.capacity_bytes, "regions are of bytes of the pair");
         (offset / self.region_bytes) as u32..=((end - 1) / self.region_bytes) as u32
     }
 
@@ -256,6 +258,7 @@ impl Records {
         behind: &[(u64, u64)],
         all: bool,
     ) -> [Stale; 2] {
+        assert!(self.marks.is_empty() && self.behind.is_empty(), "a pair goes on once");
         let [mut lead, mut other] = [Stale::default(), Stale::default()];
         self.marks = marks.iter().copied().collect();
         if all {
@@ -302,6 +305,10 @@ impl Records {
         commands: &mut Commands,
     ) -> Option<OnRecord> {
         assert!(!self.is_writing(), "one record after the other");
+        assert!(self.durable, "under fixed placement there is no room for records");
+        assert!(why != Why::Alone || roles.is_alone(), "who says that it is alone is");
+        let is_of_one = matches!(why, Why::Alone | Why::Journal | Why::Stop);
+        assert!(is_of_one || !roles.is_alone(), "it takes two legs to agree on that");
         let (lead, other) = (roles.lead(), roles.other());
         let (ahead, legs) = match why {
             Why::Mark if !self.both_know => (lead, vec![lead, other]),
@@ -315,6 +322,7 @@ impl Records {
             Why::Stop if marks.is_empty() => Standing::Clean,
             _ => Standing::Open,
         };
+        assert!(standing != Standing::Clean || behind.is_empty(), "a clean pair lacks nothing");
         if why == Why::Stop && standing != Standing::Open {
             // everybody who is there has everything
             self.journal = 0;
@@ -406,6 +414,7 @@ impl Records {
 
     /// The leg that was being told is dead: what is true now is another record.
     pub(crate) fn gives_up(&mut self) {
+        assert!(self.is_writing(), "a leg was being told");
         self.writing = None;
     }
 
@@ -416,6 +425,7 @@ impl Records {
         roles: &mut Roles,
         commands: &mut Commands,
     ) -> Option<OnRecord> {
+        assert!(self.is_writing(), "a leg was being told");
         if !roles.is_alive(leg) {
             self.gives_up();
             return None;
@@ -425,6 +435,7 @@ impl Records {
 
     fn is_durable(&mut self, roles: &mut Roles) -> Option<OnRecord> {
         let Writing { why, record, .. } = self.writing.take()?;
+        assert_eq!(record.sequence, self.sequence, "no newer record was written");
         if why == Why::Alone {
             roles.alone_is_on_record();
         } else if roles.alone_is_unrecorded() {

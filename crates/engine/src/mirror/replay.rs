@@ -96,6 +96,7 @@ impl Replay {
 
     /// What the ring holds is for these legs; `is_needed`: they have no other way to it.
     pub(crate) fn resumes(&mut self, head: &JournalHead, legs: Vec<usize>, is_needed: bool) {
+        assert!(!legs.is_empty(), "what a ring holds is for a leg");
         (self.at, self.unit) = (head.tail_at, head.tail_unit);
         self.head = Some(head.clone());
         (self.legs, self.is_needed) = (legs, is_needed);
@@ -153,6 +154,7 @@ impl Replay {
     }
 
     fn is_over(&mut self) -> End {
+        assert!(self.bringing.is_none(), "what was read was brought");
         self.head = None;
         self.flushes_left = self.legs.len();
         End::Replayed
@@ -173,6 +175,7 @@ impl Replay {
 
     /// A leg has durably what it was brought.
     pub(crate) fn is_durable(&mut self) {
+        assert!(self.flushes_left > 0, "each leg is flushed once");
         self.flushes_left -= 1;
         self.is_due = self.flushes_left == 0;
     }
@@ -217,6 +220,7 @@ impl Replay {
     }
 
     fn read_unit(&mut self, at: u64, header: UnitHeader, commands: &mut Commands) {
+        assert!(self.bringing.is_none(), "one unit after the other");
         let buffer = commands.name_buffer();
         let length_bytes = header.data_bytes();
         commands.reserve(buffer, length_bytes);
@@ -302,7 +306,9 @@ impl Replay {
 
     /// A write to a leg has ended.
     pub(crate) fn brought(&mut self) {
-        self.bringing.as_mut().expect("it was written").left -= 1;
+        let bringing = self.bringing.as_mut().expect("it was written");
+        assert!(bringing.left > 0, "what has ended was with a leg");
+        bringing.left -= 1;
     }
 
     /// If a unit behind the end says that the one at the end was durable, that one is damaged.
@@ -325,6 +331,7 @@ impl Replay {
 }
 
 fn read_ring(at: u64, length_bytes: u64, step: RingStep, commands: &mut Commands) {
+    assert!(at.is_multiple_of(BLOCK_BYTES), "units begin with a block");
     let op = IoOp::ReadMeta { offset_bytes: RING_AT + at, length_bytes };
     commands.send_to_journal(op, Flight::RingRead(at, step));
 }

@@ -38,6 +38,7 @@ pub(super) struct Residue {
 impl Residue {
     /// A read ended now; it was sent at `issued`, and roles are as they are since `since`.
     pub(crate) fn read(&mut self, issued: Instant, now: Instant, since: Instant, period: Duration) {
+        assert!(issued <= now, "a read ends after it was sent");
         if issued < since {
             return; // of the period before
         }

@@ -118,6 +118,13 @@ impl Ring {
         self.first_unit + self.units.len() as u64
     }
 
+    /// Where this unit is in `units`, or will be.
+    fn index(&self, unit: u64) -> usize {
+        let known = self.first_unit..=self.next_unit();
+        assert!(known.contains(&unit), "a unit is in the ring, or comes next");
+        (unit - self.first_unit) as usize
+    }
+
     /// A unit goes there that has so many writes which each leg lacks.
     pub(crate) fn push(&mut self, room: Room, left: [u32; 2]) {
         self.ticks += 1;
@@ -125,12 +132,17 @@ impl Ring {
         let done_at = [self.ticks; 2];
         self.units.push_back(Unit { at: room.at, bytes, acknowledged: false, left, done_at });
         self.used_bytes += bytes;
+        assert!(self.used_bytes <= self.bytes, "a ring is not used twice");
+        assert!(room.at == self.next_at || room.at == 0, "units lie one behind the other");
         self.next_at = room.at + room.bytes;
+        assert!(self.next_at <= self.bytes, "a unit does not wrap");
     }
 
     pub(crate) fn is_acknowledged(&mut self, unit: u64) {
+        assert_eq!(unit, self.acknowledged + 1, "units are acknowledged in order");
         self.acknowledged = unit;
-        self.units[(unit - self.first_unit) as usize].acknowledged = true;
+        let index = self.index(unit);
+        self.units[index].acknowledged = true;
     }
 
     pub(crate) fn acknowledged(&self) -> u64 {
@@ -142,6 +154,8 @@ impl Ring {
     }
 
     pub(crate) fn is_durable_upto(&mut self, unit: u64) {
+        assert!(unit >= self.durable, "what is durable stays so");
+        assert!(unit <= self.acknowledged, "a unit is acknowledged before it is durable");
         self.durable = unit;
     }
 
@@ -149,6 +163,7 @@ impl Ring {
     pub(crate) fn reached(&mut self, unit: u64, leg: usize) {
         let Some(index) = unit.checked_sub(self.first_unit) else { return };
         let Some(unit) = self.units.get_mut(index as usize) else { return };
+        assert!(unit.left[leg] > 0, "a leg gets each write of a unit once");
         unit.left[leg] -= 1;
         if unit.left[leg] == 0 {
             self.ticks += 1;
@@ -162,6 +177,7 @@ impl Ring {
     }
 
     pub(crate) fn leg_flushed(&mut self, leg: usize, ticks: u64) {
+        assert!(ticks <= self.ticks, "a flush covers what was before it");
         self.flushed_to[leg] = self.flushed_to[leg].max(ticks);
     }
 
@@ -181,7 +197,7 @@ impl Ring {
 
     /// Is it worth a write of the head to begin at this unit?
     pub(crate) fn is_worth_moving(&self, tail: u64) -> bool {
-        let count = (tail - self.first_unit) as usize;
+        let count = self.index(tail);
         let freed: u64 = self.units.iter().take(count).map(|unit| unit.bytes).sum();
         let used = self.used_bytes * 100 > self.bytes * USED_PERCENT;
         let some = freed * 100 > self.bytes * FREED_PERCENT || tail == self.next_unit();
@@ -192,7 +208,7 @@ impl Ring {
     /// not soon enough.
     pub(crate) fn presses(&self, tail: u64, roles: &Roles) -> [bool; 2] {
         let percent = if roles.takes_turns() { PRESSING_PERCENT } else { USED_PERCENT };
-        let Some(unit) = self.units.get((tail - self.first_unit) as usize) else {
+        let Some(unit) = self.units.get(self.index(tail)) else {
             return [false; 2];
         };
         let full = self.used_bytes * 100 > self.bytes * percent;
@@ -207,17 +223,20 @@ impl Ring {
 
     /// Where this unit lies, or will lie.
     pub(crate) fn at(&self, unit: u64) -> u64 {
-        let index = (unit - self.first_unit) as usize;
-        self.units.get(index).map_or(self.next_at, |unit| unit.at)
+        self.units.get(self.index(unit)).map_or(self.next_at, |unit| unit.at)
     }
 
     /// The head that begins at this unit is durable.
     pub(crate) fn begins_at(&mut self, tail: u64) {
+        assert!(tail >= self.first_unit, "the tail never goes back");
         while self.first_unit < tail {
             let unit = self.units.pop_front().expect("it was in the ring");
+            assert!(unit.acknowledged, "what the ring lets go was written");
+            assert!(self.used_bytes >= unit.bytes, "what goes was counted");
             self.used_bytes -= unit.bytes;
             self.first_unit += 1;
         }
+        assert!(!self.units.is_empty() || self.used_bytes == 0, "an empty ring is not in use");
     }
 }
 

@@ -240,6 +240,7 @@ impl Roles {
     }
 
     pub(crate) fn is_covered(&mut self) {
+        assert!(self.exposed.is_some(), "a flush covers what the dead leg had");
         self.exposed = None;
     }
 
@@ -285,20 +286,24 @@ impl Roles {
 
     /// What the records say.
     pub(crate) fn resumes(&mut self, lead: usize, alive: [bool; 2]) {
+        assert!(alive[lead], "a leg that is there leads");
         (self.lead, self.reader, self.alive) = (lead, lead, alive);
     }
 
     pub(crate) fn restores(&mut self) {
+        assert_eq!(self.phase, Phase::Opening, "records are read before anything is brought back");
         self.phase = Phase::Restoring;
     }
 
     pub(crate) fn fail_start(&mut self, error: PairError) {
+        assert!(!self.is_started(), "a start fails before it has ended");
         self.phase = Phase::Stopped;
         self.started = Some(Err(error));
     }
 
     /// Everything is as it has to be.
     pub(crate) fn serves(&mut self, now: Instant) {
+        assert!(!self.is_started(), "a start ends once");
         self.phase = Phase::Serving;
         self.since = now;
         self.started = Some(Ok(()));
@@ -306,6 +311,7 @@ impl Roles {
 
     /// What is answered from now on hangs on who is there, and a leg that is alone has to say so.
     pub(crate) fn enters(&mut self) {
+        assert_eq!(self.phase, Phase::Restoring, "users are served when all is brought back");
         if self.alternates() {
             self.reader = 1 - self.lead;
         }
@@ -323,6 +329,8 @@ impl Roles {
 
     /// Both legs are equal but for what the cache holds: from now on they take turns.
     pub(crate) fn begins_turns(&mut self, now: Instant) {
+        assert!(!self.is_alone(), "two legs take turns");
+        assert!(self.has_laggard, "legs that take turns begin that once");
         self.has_laggard = false;
         self.since = now;
         self.reader = 1 - self.lead;
@@ -343,6 +351,7 @@ impl Roles {
         if !self.alive[leg] {
             return None;
         }
+        assert!(self.alive[self.lead], "a leg that lives leads");
         self.alive[leg] = false;
         self.failures += 1;
         let survivor = 1 - leg;
@@ -442,6 +451,7 @@ impl Roles {
     /// The writer has made durable everything. That was part of its time without writes; what took longer
     /// is what its writes cost. Returns when it wrote last, and since when.
     pub(crate) fn writer_is_durable(&mut self, now: Instant) -> (Instant, Duration) {
+        assert_eq!(self.phase, Phase::Settling, "the writer is flushed when it writes no more");
         let rests_until = self.rests_until.max(now);
         let wrote_until = rests_until - self.idle;
         self.phase = Phase::Idling(rests_until);
@@ -450,11 +460,14 @@ impl Roles {
 
     /// The next writer has made durable the metadata that it was sent while it was read.
     pub(crate) fn next_is_durable(&mut self) {
+        assert_eq!(self.phase, Phase::Turning, "the next writer is flushed before roles change");
         self.next_is_flushed = true;
     }
 
     /// The other leg writes from now on. Returns the share of a period in which it may, in millionths.
     pub(crate) fn turn(&mut self, now: Instant) -> u64 {
+        assert_eq!(self.phase, Phase::Turning, "reads have moved before roles change");
+        assert!(self.alternates(), "two equal legs change places");
         (self.lead, self.reader) = (1 - self.lead, self.lead);
         self.since = now;
         self.phase = Phase::Serving;

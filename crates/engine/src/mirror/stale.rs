@@ -45,6 +45,7 @@ impl Stale {
     }
 
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
+        assert!(start < end, "a part has bytes");
         let mut first = start;
         if let Some((&from, &to)) = self.parts.range(..start).next_back()
             && to > start
@@ -55,7 +56,9 @@ impl Stale {
             self.parts.range(first..end).map(|(&a, &b)| (a, b)).collect();
         for (from, to) in touched {
             self.parts.remove(&from);
-            self.bytes -= to.min(end) - from.max(start);
+            let gone = to.min(end) - from.max(start);
+            assert!(self.bytes >= gone, "what goes was counted");
+            self.bytes -= gone;
             if from < start {
                 self.parts.insert(from, start);
             }
@@ -63,6 +66,7 @@ impl Stale {
                 self.parts.insert(end, to);
             }
         }
+        assert_eq!(self.parts.is_empty(), self.bytes == 0, "each part is counted");
     }
 
     pub(crate) fn add_all(&mut self, other: &Stale) {

@@ -196,6 +196,7 @@ impl Opening {
         status: Result<(), IoError>,
         bytes: &[u8],
     ) {
+        assert!(self.outstanding > 0, "what was read was asked for");
         self.outstanding -= 1;
         self.read = self.outstanding == 0;
         if leg == JOURNAL {

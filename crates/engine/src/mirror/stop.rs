@@ -46,6 +46,7 @@ impl Stop {
 
     /// What has to be done next, when nothing else is left to do.
     pub(crate) fn step(&mut self, roles: &Roles) -> Option<Step> {
+        assert_eq!(roles.phase(), Phase::Stopping, "a pair that ends takes nothing more");
         if !self.flushing {
             self.flushing = true;
             return Some(Step::Flush);

@@ -73,6 +73,7 @@ impl Survivor {
     /// The other leg is written off. What this one lacks, and of what the cache held or its buffer: asked
     /// while the cache still knows what each of them had.
     pub(crate) fn begins(&mut self, lacks: &Stale, mut in_ram: Stale) {
+        assert!(self.is_idle() && self.missing.is_empty(), "a leg is left alone once");
         in_ram.remove_all(lacks);
         let mut missing = lacks.clone();
         missing.add_all(&in_ram);
@@ -99,6 +100,7 @@ impl Survivor {
 
     /// A flush of it begins.
     pub(crate) fn flush_begins(&mut self) {
+        assert!(self.settling.is_empty(), "one flush after the other");
         self.settling.add_all(&std::mem::take(&mut self.written));
     }
 
@@ -131,6 +133,7 @@ impl Survivor {
 
     /// Lets answers go, and says what has to be done before more can.
     pub(crate) fn step(&mut self, roles: &Roles, commands: &mut Commands) -> Option<Step> {
+        assert!(self.recording.is_none(), "one record after the other");
         if self.is_exposed() && !self.is_covered {
             return None;
         }

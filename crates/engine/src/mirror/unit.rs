@@ -59,6 +59,8 @@ impl Next {
         let mut left = [0; 2];
         for &(id, _) in &self.entries {
             let entry = cache.entry_mut(id);
+            assert_eq!(entry.journal, Progress::Waiting, "what is noted has waited for it");
+            assert_eq!(entry.unit, 0, "a write goes into one unit");
             entry.journal = Progress::Sent;
             entry.unit = unit;
             entry.units.push(unit);
@@ -86,6 +88,8 @@ impl Waiting {
     }
 
     pub(crate) fn push(&mut self, id: EntryId, entry: &Entry) {
+        let last = self.writes.back().map_or(0, |waiting| waiting.sequence);
+        assert!(entry.sequence > last, "writes are noted in the order of acceptance");
         self.is_urgent |= entry.fua;
         let bytes = ring::bytes_of(entry.length);
         self.writes.push_back(Accepted { id, sequence: entry.sequence, bytes });
@@ -120,7 +124,9 @@ impl Waiting {
     /// These wait no more.
     pub(crate) fn take(&mut self, next: &Next) {
         let gone: u64 = self.writes.drain(..next.taken).map(|waiting| waiting.bytes).sum();
+        assert!(self.bytes >= gone, "what waits no more was counted");
         self.bytes -= gone;
+        assert!(!self.writes.is_empty() || self.bytes == 0, "where nothing waits no room is kept");
         self.is_urgent &= !self.writes.is_empty();
     }
 
@@ -155,6 +161,8 @@ impl Unit {
         cache: &mut Cache,
         commands: &mut Commands,
     ) -> Unit {
+        assert!(at.is_multiple_of(BLOCK_BYTES), "units begin with a block");
+        assert!(!next.is_empty(), "a unit has writes");
         let checksums = vec![0; next.blocks()];
         let Next { entries, extents, data_bytes, .. } = next;
         let staging = stage(&entries, data_bytes, cache, commands);
@@ -184,11 +192,14 @@ impl Unit {
     }
 
     pub(crate) fn is_summed(&mut self, checksums: &[u32]) {
+        let wanted = self.header.checksums.len();
+        assert_eq!(checksums.len(), wanted, "a checksum for every block of the unit");
         self.header.checksums = checksums.to_vec();
     }
 
     /// It is about to be written: its header, and the bytes of header and data.
     pub(crate) fn begin(&mut self) -> (IoOp, u64, u64) {
+        assert_eq!(self.left, 0, "a unit is written once");
         self.left = 2;
         let bytes = self.header.encode();
         let header_bytes = bytes.len() as u64;
@@ -208,6 +219,7 @@ impl Unit {
 
     /// A part was written, or failed. Was it the last one?
     pub(crate) fn is_part_written(&mut self) -> bool {
+        assert!(self.left > 0, "a unit has two parts");
         self.left -= 1;
         self.left == 0
     }
@@ -220,6 +232,7 @@ impl Unit {
         cache: &mut Cache,
         contents: bool,
     ) -> Vec<EntryId> {
+        assert_eq!(self.entries.len(), self.header.extents.len(), "each write has an extent");
         let mut noted = Vec::new();
         let mut block = 0;
         for ((id, sequence), (_, bytes)) in self.entries.into_iter().zip(self.header.extents) {
@@ -229,6 +242,7 @@ impl Unit {
                 continue;
             }
             let entry = cache.entry_mut(id);
+            assert_eq!(entry.journal, Progress::Sent, "what was noted was in the unit");
             entry.journal = Progress::Done;
             if entry.fua && !entry.answered {
                 fua.push((id, sequence));
@@ -262,6 +276,7 @@ fn stage(
         commands.copy(part, staging, at);
         at += padded(entry.length);
     }
+    assert_eq!(at, length_bytes, "the copies fill the unit");
     for &(id, _) in entries {
         commands.release_if(cache.forget(id));
     }

@@ -22,7 +22,7 @@ pub(super) struct Windows {
     ask_at: Instant,
     /// A flush opens the next window.
     flush_wanted: bool,
-    /// Bytes that are with the drive.
+    /// Bytes that are with the drive; 0: none.
     part_bytes: u64,
     /// Units that were written although they would be slow.
     forced: u64,
@@ -66,6 +66,8 @@ impl Windows {
 
     /// The drive is given so much.
     pub(crate) fn takes(&mut self, now: Instant, bytes: u64) {
+        assert_eq!(self.part_bytes, 0, "a hard drive is given one part after the other");
+        assert!(bytes > 0, "a part of a unit has bytes");
         self.bcw.commit(now, bytes);
         self.bcw.issued(bytes, false);
         self.part_bytes = bytes;
@@ -73,7 +75,9 @@ impl Windows {
 
     /// The drive has written that.
     pub(crate) fn wrote(&mut self, issued: Instant, now: Instant) {
-        self.bcw.completed(now, self.part_bytes, now.since(issued), false);
+        let bytes = std::mem::take(&mut self.part_bytes);
+        assert!(bytes > 0, "the drive has written what it was given");
+        self.bcw.completed(now, bytes, now.since(issued), false);
     }
 
     pub(crate) fn flush_begins(&mut self, now: Instant) {

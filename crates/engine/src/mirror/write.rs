@@ -97,6 +97,7 @@ impl Writes {
 
     pub(crate) fn hold(&mut self, io: IoId, op: IoOp, now: Instant) {
         let (offset, length) = extent(&op);
+        assert!(length > 0, "a write has bytes");
         assert!(offset + length <= self.capacity_bytes, "a write lies within the pair");
         self.held.push_back(Held { io, op, since: now });
     }
@@ -330,7 +331,7 @@ pub(super) fn summed(
     cache: &mut Cache,
     commands: &mut Commands,
 ) {
-    // it is here until it was answered
+    assert_eq!(cache.entry(id).io, io, "a write is here until it was answered");
     if !cache.entry(id).answered {
         cache.entry_mut(id).answered = true;
         commands.end(io, Ok(()), checksums.to_vec());
@@ -389,11 +390,11 @@ impl Writes {
         cache: &mut Cache,
         commands: &mut Commands,
     ) {
-        let entry = cache.entry_mut(id);
+        cache.is_sent(id, leg);
+        let entry = cache.entry(id);
         let offset_bytes = commands.place(entry.offset);
         // where both are written to at once, either may have to answer for it
         let first = leg == roles.lead() || !roles.takes_turns();
-        entry.progress[leg] = Progress::Sent;
         let op = if entry.is_trim {
             IoOp::Trim { offset_bytes, length_bytes: entry.length }
         } else {
@@ -423,8 +424,8 @@ impl Writes {
         cache: &mut Cache,
         journal: &mut Journal,
     ) -> Option<(u64, u64)> {
+        cache.has_landed(id, leg);
         let entry = cache.entry_mut(id);
-        entry.progress[leg] = Progress::Done;
         for &unit in &entry.units {
             journal.reached(unit, leg);
         }

@@ -86,6 +86,7 @@ impl Pieces {
 
     pub(crate) fn claim(&mut self, range: (u64, u64), since: Instant) {
         assert!(self.claim.is_none(), "one piece after the other");
+        assert!(range.0 < range.1, "a piece has bytes");
         self.claim = Some(Piece { range, since, buffer: PayloadId::NONE, is_sent: false });
     }
 
@@ -99,7 +100,8 @@ impl Pieces {
     /// It was read, or could not be; `checked`: who reads it compares it with a checksum.
     pub(crate) fn read(&mut self, status: Result<(), IoError>, checked: bool) -> Read {
         let Err(error) = status else { return Read::Whole };
-        let (first, end) = self.claim.expect("it was read").range;
+        let Piece { range: (first, end), is_sent, .. } = self.claim.expect("it was read");
+        assert!(is_sent, "a piece is read after it was sent");
         // a silent drive may hold it: zeroes stand for what is lost alone
         let is_out = matches!(error, IoError::Dead(_) | IoError::NoAnswer(_));
         if is_out || self.unreadable_blocks >= UNREADABLE_MAX {
