@@ -368,7 +368,9 @@ impl Controller {
         if self.control == Control::Bare {
             return self.next_bare(waiting);
         }
-        if self.trust != Trust::Full && !matches!(self.state, State::Off | State::Faulted) {
+        let is_trusted = self.trust == Trust::Full;
+        assert_eq!(is_trusted, self.unreliable.is_none(), "a drive is left alone for a reason");
+        if !is_trusted && !matches!(self.state, State::Off | State::Faulted) {
             return if waiting.is_some() { Action::Return } else { self.regain(now) };
         }
         match (self.state, waiting) {
@@ -441,6 +443,7 @@ impl Controller {
     }
 
     fn pursue(&mut self, now: Instant) -> Action {
+        assert_eq!(self.state, State::Slow, "users go elsewhere while a slow write is brought on");
         if !self.exploring && !self.is_pursuable(now) {
             return self.rest();
         }
@@ -531,7 +534,7 @@ impl Controller {
 
     /// The disturbance is over.
     pub(crate) fn undisturbed(&mut self, now: Instant) {
-        self.last_command = now;
+        self.note_command(now);
         let over = self.control == Control::Bare && self.state == State::Suspended;
         if self.state == State::Gc || over {
             self.state = State::Draining;
@@ -548,7 +551,7 @@ impl Controller {
 
     /// The flush is done.
     pub(crate) fn flush_done(&mut self, now: Instant, ok: bool) {
-        self.last_command = now;
+        self.note_command(now);
         if let (Some((issued, dirty_bytes)), true) = (self.flushing.take(), ok) {
             self.model.flushed(dirty_bytes, now.since(issued));
         }

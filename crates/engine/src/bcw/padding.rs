@@ -27,6 +27,7 @@ impl DayBudget {
     }
 
     fn roll(&mut self, now: Instant) {
+        assert!(now >= self.day_began, "a day does not begin later than now");
         if now.since(self.day_began) >= DAY {
             self.day_began = now;
             self.spent_bytes = 0;

@@ -59,6 +59,7 @@ impl Histogram {
     /// The largest value of the bucket in which the value of this rank lies (1 is the smallest);
     /// `None` beyond the last.
     pub(crate) fn at_rank(&self, rank: u128) -> Option<u64> {
+        assert!(rank > 0, "the smallest value has rank 1");
         let mut seen = 0u128;
         for (bucket, &count) in self.counts.iter().enumerate() {
             seen += u128::from(count);

@@ -22,6 +22,7 @@ pub(crate) struct Quantile {
 impl Quantile {
     /// Of nothing yet; `share_ppm` millionths of the values shall be at most the answer.
     pub(crate) fn new(share_ppm: u64) -> Self {
+        assert!(share_ppm <= 1_000_000, "a share is of all values");
         Quantile { share_ppm, counts: vec![0; BUCKETS], total: 0, since: STALE, value: 0 }
     }
 

@@ -144,6 +144,7 @@ impl SeRw {
         let limit = if self.intensity == ADAPTIVE { self.rates.value() } else { self.intensity };
         let margin = u128::from(limit) * u128::from(self.hysteresis_ppm) / 1_000_000;
         let margin = margin as u64;
+        assert!(margin <= limit, "a margin is a part of its limit");
         if rate > limit + margin {
             self.intense = true;
         } else if rate <= limit - margin {

@@ -12,6 +12,12 @@ use super::{
 const SURPRISES_MAX: u32 = 4;
 
 impl Controller {
+    /// A command of the drive has ended: it drains by itself when nothing comes for a while.
+    pub(super) fn note_command(&mut self, now: Instant) {
+        assert!(now >= self.last_command, "commands end in the order of time");
+        self.last_command = now;
+    }
+
     /// The write in flight is done. Returns the state that it met.
     pub(crate) fn completed(
         &mut self,
@@ -21,7 +27,7 @@ impl Controller {
         padding: bool,
     ) -> WriteState {
         let gap = Duration::from_ns(now.since(self.last_command).ns.saturating_sub(latency.ns));
-        self.last_command = now;
+        self.note_command(now);
         let actual = self.model.classify(bytes, latency);
         self.stats.confusion.count(actual, self.predicted);
         if padding {
