@@ -10,6 +10,8 @@ use tandem_block::{
 };
 use tandem_drives::media::CutMode;
 use tandem_engine::format::layout;
+use tandem_engine::qos::ORDERS;
+use tandem_engine::qos::reserve::QosConfig;
 use tandem_engine::{ConfigError, Engine, EngineConfig, VolumeConfig};
 use tandem_sim::Simulation;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
@@ -37,11 +39,22 @@ struct Full {
 
 impl Full {
     fn new(policy: &str, drives: (usize, usize), depth: usize) -> Full {
+        Full::with(policy, drives, depth, |_| {})
+    }
+
+    /// A pool whose configuration is changed like this.
+    fn with(
+        policy: &str,
+        drives: (usize, usize),
+        depth: usize,
+        change: impl FnOnce(&mut EngineConfig),
+    ) -> Full {
         let mut swarm = SwarmConfig::tiny(7, policy, 0);
         swarm.drives = drives;
         swarm.sizes = (8 * MIB, 16 * MIB);
         swarm.tuning.log_percent = 10;
         let mut config = swarm.engine(true);
+        change(&mut config);
         let layouts = layout::plan(&config).expect("a valid configuration");
         let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
         let slots: u64 = layouts.iter().map(|layout| layout.slot_count).sum();
@@ -224,6 +237,26 @@ fn writes_to_a_full_ssd_are_delayed_and_counted() {
     }
     assert!(full.sim.engine.stats().backpressure_ns > 0, "{:?}", full.sim.engine.stats());
     full.all(Op::Read, 0..size);
+}
+
+/// Seen: the engine stopped with a panic when background work had no share and writes waited for space.
+#[test]
+fn work_without_a_share_makes_room_under_every_order() {
+    for order in &ORDERS[1..] {
+        let mut full = Full::with("ssd-first", (1, 1), DEPTH, |config| {
+            config.qos = QosConfig {
+                order: order.name.to_owned(),
+                background_ppb: 0,
+                ..QosConfig::default()
+            };
+        });
+        let size = full.size;
+        for _ in 0..3 {
+            full.all(Op::Write, 0..size);
+        }
+        assert!(full.sim.engine.stats().backpressure_ns > 0, "{}: no write waited", order.name);
+        full.all(Op::Read, 0..size);
+    }
 }
 
 /// Part blocks, zeroings and crashes where a small log is all there is beside the homes.

@@ -440,7 +440,8 @@ impl Streams {
         match pick {
             Pick::Background => {
                 let own = &mut self.background_tags;
-                if was_owed {
+                // while writes wait for space it goes as what is owed, also where it has no share
+                if was_owed && own.share_ppb > 0 {
                     own.total_ns = own.deadline(now.ns, cost_ns).1;
                 } else {
                     self.slack_now[0] = self.slack_now[0].max(own.slack);

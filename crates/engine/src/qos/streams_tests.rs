@@ -237,6 +237,27 @@ fn background_work_has_its_share_beside_full_reservations() {
     assert_eq!((picks.len(), background), (500, 50));
 }
 
+/// Seen: while writes wait for space, background work goes as if its share were owed. Without a share that
+/// had no deadline.
+#[test]
+fn background_work_without_a_share_is_served_in_the_slack_though_it_is_called_owed() {
+    let mut rig = Rig::new(&[stream(50, None, None)], 0);
+    for _ in 0..2 {
+        let waiting = rig.waiting();
+        rig.streams.push_background(at(0), COST_NS, waiting);
+    }
+    let had = |rig: &mut Rig| {
+        let view = rig.streams.view(at(0), 0);
+        (view.background_due, view.background)
+    };
+    assert_eq!(had(&mut rig), (None, Some(0)));
+    let work = rig.streams.take_any_background().expect("it waits");
+    rig.streams.done(at(0), work.pick, true, work.tags, work.waiting.bytes);
+    let (due, slack) = had(&mut rig);
+    assert_eq!(due, None);
+    assert!(slack > Some(0), "it is charged for what it had: {slack:?}");
+}
+
 #[test]
 fn requests_of_a_stream_go_in_order_and_dear_ones_count_as_such() {
     let mut rig = Rig::new(&[stream(50, None, None), stream(50, None, None)], 0);
