@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use tandem_block::{
-    BLOCK_BYTES, Batch, DeviceId, Instant, IoError, ObjectId, ObjectKind, ObjectOp, Op, Request,
-    RequestId, SECTORS_PER_BLOCK,
+    BLOCK_BYTES, Batch, DeviceId, Duration, Instant, IoError, ObjectId, ObjectKind, ObjectOp, Op,
+    Request, RequestId, SECTORS_PER_BLOCK,
 };
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
-use tandem_engine::Engine;
 use tandem_engine::format::layout;
+use tandem_engine::qos::reserve::Selector;
+use tandem_engine::{Engine, EngineConfig};
 use tandem_sim::Simulation;
 use tandem_sim::pool::{SwarmConfig, VOLUME};
 
@@ -19,7 +20,11 @@ const FROM: Instant = Instant::from_ns(10_000_000_000);
 
 /// A pool whose SSD fails one write of data after `FROM`, if it shall.
 fn pool(config: &SwarmConfig, fails: bool) -> Simulation {
-    let engine = config.engine(true);
+    pool_with(config, config.engine(true), fails)
+}
+
+/// The same, with another configuration of the engine.
+fn pool_with(config: &SwarmConfig, engine: EngineConfig, fails: bool) -> Simulation {
     let layouts = layout::plan(&engine).expect("it can be laid out");
     let end = layouts[0].slot_offset + layouts[0].slot_count * BLOCK_BYTES;
     let rule = FaultRule {
@@ -218,4 +223,30 @@ fn a_discard_of_many_shared_pieces_takes_several_commits() {
     done(&mut sim, VOLUME, 8, Op::Flush, (0, 0));
     let (all, free, others) = sim.engine.space_blocks();
     assert_eq!(all, free + others, "no block is lost");
+}
+
+/// Seen: the copy of a shared block counted as asked for by the client, and was never answered. Later windows in
+/// which the client asked for nothing counted as missed.
+#[test]
+fn a_copied_block_is_no_request_of_the_client() {
+    let mut config = SwarmConfig::filed(6, "ssd-first", 0);
+    config.tuning.order = "edf";
+    let mut engine = config.engine(true);
+    engine.qos.streams[0].of = Selector::Volume(VOLUME);
+    let mut sim = pool_with(&config, engine, false);
+    batch(&mut sim, 1, thin(FILE).to_vec());
+    done(&mut sim, FILE, 2, Op::Write, (0, 8));
+    let share = ObjectOp::Share { from: FILE, from_block: 0, to: CLONE, to_block: 0, blocks: 8 };
+    batch(&mut sim, 3, thin(CLONE).into_iter().chain([share]).collect());
+    let mut request = Request::new(RequestId(10), FILE, Op::Write, (512, 512), sim.now);
+    request.payload = sim.payload([10].into_iter());
+    sim.request(&request);
+    assert_eq!(wait(&mut sim, &[10])[&10].0, Ok(()));
+    assert_eq!(sim.engine.stats().copied_up, 1);
+    let quiet = sim.now + Duration::from_s(100);
+    sim.run_until(quiet);
+    let clients = sim.engine.clients(quiet).expect("streams are told apart");
+    let delivery = &clients[0].delivery;
+    assert_eq!(delivery.requests, 2, "the client has asked twice");
+    assert_eq!((delivery.windows, delivery.met), (1, 1), "and in one window alone");
 }

@@ -95,6 +95,14 @@ impl Policy {
         }
     }
 
+    /// Whose share does a write of the engine's own spend, which a request needs? Nobody asked for it, so it
+    /// does not count as delivered.
+    pub(crate) fn name_own_write(&self, task: &mut Task) {
+        if let Some(clients) = &self.clients {
+            task.stream = clients.of(&Request { object: task.volume, ..task.request });
+        }
+    }
+
     /// A request of a stream has been answered.
     #[inline]
     pub(crate) fn count_delivered(&mut self, task: &Task, io: &DeviceIo) {

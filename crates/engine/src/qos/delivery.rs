@@ -198,9 +198,9 @@ impl Clients {
         list
     }
 
-    /// A request arrives: whose is it, and does it go on where the last one ended?
+    /// Whose is it?
     #[inline]
-    pub(crate) fn arrived(&mut self, now: Instant, request: &Request) -> (StreamIndex, bool) {
+    pub(crate) fn of(&self, request: &Request) -> StreamIndex {
         let others = self.list.len() as StreamIndex - 1;
         let known = if self.by_stream.is_empty() {
             None
@@ -208,7 +208,13 @@ impl Clients {
             self.by_stream.get(&request.stream).copied()
         };
         let index = known.or_else(|| self.by_volume.get(&request.object).copied());
-        let index = index.unwrap_or(others);
+        index.unwrap_or(others)
+    }
+
+    /// A request arrives: whose is it, and does it go on where the last one ended?
+    #[inline]
+    pub(crate) fn arrived(&mut self, now: Instant, request: &Request) -> (StreamIndex, bool) {
+        let index = self.of(request);
         let client = &mut self.list[usize::from(index)];
         client.delivery.arrived(now);
         let end = &mut client.ends[usize::from(request.op.is_write())];

@@ -128,7 +128,7 @@ impl Volumes {
         let mut write = Task::new(background(object, Op::Write, range), new, new + 1);
         let read = background(ObjectId(u64::MAX), Op::Read, (0, BLOCK_BYTES));
         write.volume = self.objects.get(object).map_or(object, |known| known.volume);
-        policy.name_stream(&mut write, io);
+        policy.name_own_write(&mut write);
         let write = requests.insert(write);
         requests.hold(write);
         let read = requests.insert(Task::new(read, old, old + 1));
