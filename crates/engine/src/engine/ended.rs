@@ -79,7 +79,7 @@ impl Engine {
             Owner::Log(sent) => self.log_io_done(&sent, ended),
             Owner::Migration(sent) => self.migration_io_done(&sent, ended),
             Owner::Metadata(MetadataIo::ChecksumPage(page)) => {
-                store.checksum_page_read(page, ended, requests, io)
+                store.checksum_page_read(page, ended, requests, &mut policy.tiers, io)
             }
             Owner::Metadata(sent) => {
                 let mut owners = Owners { volumes, requests, migration, policy };

@@ -111,3 +111,6 @@ enum Begun {
     /// It is being written to.
     Busy,
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,6 +81,17 @@ impl Tiers {
         });
     }
 
+    /// This user's read is to read these blocks of an extent for it, too.
+    pub(super) fn note_riding(
+        &mut self,
+        id: TaskId,
+        extent: Extent,
+        range: (Logical, Logical),
+        map: &mut Map,
+    ) {
+        self.note_promoting(extent, range, Stage::Riding(id), map);
+    }
+
     /// Are the checksums of these homes in RAM? A page that is not would have to be read first.
     fn has_pages(
         &self,
@@ -371,7 +382,7 @@ impl Policy {
         {
             return None;
         }
-        self.tiers.note_promoting(extent, range, Stage::Riding(id), &mut store.map);
+        self.tiers.note_riding(id, extent, range, &mut store.map);
         Some(range)
     }
 }
