@@ -132,3 +132,53 @@ fn a_truncated_drive_is_refused() {
         }
     }
 }
+
+/// The engine stops at every event of this start. Commands that are under way end later.
+fn stops_at_any_event(mut sim: Simulation, what: &str) -> u64 {
+    let mut stops = 0;
+    sim.begin_start();
+    while sim.take_said().started.is_none() {
+        let mut fork = sim.clone();
+        fork.shut_down();
+        let mut has_stopped = false;
+        for _ in 0..1_000 {
+            let said = fork.take_said();
+            assert!(said.started.is_none(), "{what}, stop {stops}: it starts after a stop");
+            assert!(!(has_stopped && said.stopped), "{what}, stop {stops}: it stops twice");
+            has_stopped |= said.stopped;
+            if !fork.step() {
+                break;
+            }
+        }
+        has_stopped |= fork.take_said().stopped;
+        assert!(has_stopped, "{what}, stop {stops}: it never stops");
+        stops += 1;
+        assert!(sim.step(), "it starts");
+    }
+    stops
+}
+
+/// Seen: a command that ended after a stop had come during the start was a panic.
+#[test]
+fn a_stop_during_the_start_leaves_nothing_to_wait_for() {
+    let mut stops = 0;
+    for (seed, kind) in (0..).zip([
+        SwarmConfig::tiny,
+        SwarmConfig::filed,
+        SwarmConfig::paired,
+        SwarmConfig::journaled,
+        SwarmConfig::replaced,
+    ]) {
+        let config = kind(seed, "mios-e", 150);
+        let engine = Engine::new(config.engine(true)).expect("a valid configuration");
+        let fresh = Simulation::new(engine, config.drives(), true);
+        stops += stops_at_any_event(fresh, &format!("seed {seed}, fresh"));
+        let life = config.clone();
+        let mut run = Run::new(config).expect("a pool");
+        while run.events < 300 && run.step().expect("no faults") {}
+        let engine = life.engine(false);
+        run.sim.power_cut(engine, CutMode::RandomSubset, &mut Rng::new(seed));
+        stops += stops_at_any_event(run.sim.clone(), &format!("seed {seed}, recovered"));
+    }
+    assert!(stops > 100, "{stops}");
+}

@@ -74,6 +74,9 @@ impl Engine {
     /// took.
     pub(super) fn finish_io(&mut self, owner: Owner, ended: Ended<'_>) {
         let Engine { io, store, volumes, requests, migration, policy, start, .. } = self;
+        if start.is_cut() {
+            return;
+        }
         match owner {
             Owner::Request(sent) => self.request_io_done(sent, ended),
             Owner::Log(sent) => self.log_io_done(&sent, ended),

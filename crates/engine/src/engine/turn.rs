@@ -159,6 +159,8 @@ impl Engine {
                 }
                 News::Superblocks { clean, copy } => self.write_superblocks(clean, copy),
                 News::SuperblocksWritten { copy } => self.superblocks_written(copy),
+                // a read of a successor may end behind a stop
+                News::StartReadOver if start.is_cut() => {}
                 News::StartReadOver => {
                     start.recovery_read_over(store, volumes, migration, policy, replicas, io);
                 }
@@ -398,7 +400,9 @@ impl Engine {
         let opened = match replicas.pairs.take_opened() {
             Ok(opened) => opened,
             Err(error) => {
-                start.refuse(StartError::Pair(error), io);
+                if !start.is_cut() {
+                    start.refuse(StartError::Pair(error), io);
+                }
                 return false;
             }
         };

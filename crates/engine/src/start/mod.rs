@@ -110,6 +110,8 @@ fn go_on(starting: &mut Starting, from: Stage, to: Stage) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Start {
     found: Option<Box<Starting>>,
+    /// A stop came before the pool was served.
+    is_cut: bool,
 }
 
 impl Start {
@@ -122,6 +124,12 @@ impl Start {
     /// It is over, well or not.
     pub(crate) fn end(&mut self) {
         self.found = None;
+    }
+
+    /// Has a stop ended it? Then nobody waits for commands that end later.
+    #[inline]
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     pub(crate) fn starting(&mut self) -> &mut Starting {
@@ -151,8 +159,9 @@ impl Start {
         match io.phase() {
             Phase::Running => io.enter(Phase::Stopping),
             Phase::Stopping => {}
-            _ => {
+            phase => {
                 self.end();
+                self.is_cut |= phase != Phase::Stopped;
                 io.enter(Phase::Stopped);
                 io.send(Command::Stopped);
             }
