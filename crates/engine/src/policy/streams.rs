@@ -71,7 +71,8 @@ impl Policy {
         self.clients =
             (tells || !config.streams.is_empty()).then(|| Box::new(Clients::new(config)));
         let there = |id: &&DeviceId| !io.config().gone.contains(id);
-        let ssds = io.ssds().iter().filter(there).count() as u64;
+        // a drive may come to the place of one that is gone
+        let ssds = io.ssds().iter().filter(there).count().max(1) as u64;
         for device in io.drives_mut() {
             assert!(!device.has_waiting(), "streams are told apart before anything waits");
             device.streams = None;

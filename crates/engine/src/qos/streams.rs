@@ -143,6 +143,7 @@ impl Streams {
             shares_ppb.len() == config.streams.len(),
             "each stream has its entry among the shares"
         );
+        assert!(drives > 0, "the drive that streams wait for is one of those that share a limit");
         let mut list: Vec<Stream> = config
             .streams
             .iter()
