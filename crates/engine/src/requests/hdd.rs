@@ -147,7 +147,7 @@ impl Policy {
         true
     }
 
-    /// Flushes the drive, after what the metadata replica on it still lacks.
+    /// Flushes the drive, after a flush that is under way, and what the metadata replica on it still lacks.
     pub(super) fn settle_hdd(
         &mut self,
         device: DeviceId,
@@ -155,7 +155,8 @@ impl Policy {
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) {
-        if store.metadata_replica.writes_units(device)
+        if io[device].flushing.is_some()
+            || store.metadata_replica.writes_units(device)
             || self.write_followed_units(device, store, requests, io)
         {
             io[device].flush_wanted = true;
@@ -436,5 +437,35 @@ pub(crate) fn note_hdd_completion(
     }
     if let (Err(error), Owner::Log(LogIo::Padding)) = (status, &flight.owner) {
         metadata.fault(flight.device, error, io);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use crate::port::Command;
+    use std::collections::BTreeMap;
+    use tandem_block::MIB;
+
+    /// The configuration gives a hard drive one command at a time; these take several.
+    #[test]
+    fn a_hard_drive_is_flushed_once_at_a_time_however_many_commands_it_takes() {
+        let (mut io, mut requests, mut store) =
+            (drives(1, 1), Requests::default(), Store::new(MIB, 8));
+        let tiers = Tiers::new(BTreeMap::new(), None);
+        let mut policy = Policy::new(tiers, Steering::new(Vec::new(), io.config()), io.config());
+        let hdd = DeviceId(1);
+        let is_flush =
+            |command: &Command| matches!(command, Command::Submit(io) if io.op == IoOp::Flush);
+        for (flushes, wanted) in [(1, false), (0, true), (0, true)] {
+            policy.settle_hdd(hdd, &mut store, &mut requests, &mut io);
+            let told = io.next_event(Instant::ZERO);
+            assert_eq!(told.iter().filter(|command| is_flush(command)).count(), flushes);
+            assert_eq!(io[hdd].flush_wanted, wanted, "the second one waits for the first");
+        }
+        io[hdd].flushing = None;
+        policy.settle_hdd(hdd, &mut store, &mut requests, &mut io);
+        assert!(io[hdd].flushing.is_some() && !io[hdd].flush_wanted);
     }
 }
