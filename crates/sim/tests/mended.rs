@@ -5,8 +5,8 @@
 use tandem_block::{DeviceId, Duration, Instant, IoError, KIB, MIB, Op, Request, RequestId};
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
-use tandem_engine::Engine;
 use tandem_engine::format::layout::{self, Layout};
+use tandem_engine::{Engine, EngineConfig, Placement};
 use tandem_sim::Simulation;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 
@@ -268,4 +268,54 @@ fn a_tail_that_holds_two_versions_of_a_block_in_one_place_copies_the_newer() {
         copied += run.sim.engine.stats().devices[0].tail_bytes;
     }
     assert!(copied > MIB, "{copied} bytes of tails");
+}
+
+/// A pool under fixed placement, of which one drive fails one write.
+fn fixed_pool(policy: &str, drives: (usize, usize), target: usize, fault: Fault) -> Simulation {
+    let mut config = SwarmConfig::tiny(3, policy, 0);
+    config.drives = drives;
+    config.sizes = (4 * MIB, 24 * MIB);
+    let mut engine = EngineConfig {
+        placement: Placement::Fixed,
+        contents: false,
+        deadlines: vec![Duration::from_s(1); drives.0 + drives.1],
+        ..config.engine(true)
+    };
+    engine.volumes[0].size_bytes = MIB;
+    let rule = FaultRule { ops: OpFilter::Writes, ..FaultRule::once(fault) };
+    let drives = config.drives().into_iter().enumerate().map(|(i, drive)| {
+        let rules = if i == target { vec![rule] } else { Vec::new() };
+        let drive = Faulty::new(drive, DeviceId(i as u8), FaultScript::of(rules), config.seed);
+        Box::new(drive) as Box<dyn tandem_block::Drive>
+    });
+    let engine = Engine::new(engine).expect("a valid configuration");
+    let mut sim = Simulation::new(engine, drives.collect(), false);
+    sim.start().expect("no faults yet");
+    sim
+}
+
+fn write_fixed(sim: &mut Simulation) -> Result<(), IoError> {
+    let id = RequestId(1);
+    let mut request = Request::new(id, VOLUME, Op::Write, (0, 4 * KIB), sim.now);
+    request.payload = sim.payload((0..8).map(|_| 1));
+    sim.request(&request);
+    loop {
+        let ended = sim.take_said().done.into_iter().find(|(done, _)| done.request == id);
+        if let Some((done, _)) = ended {
+            return done.status;
+        }
+        let waits = sim.now < Instant::ZERO + Duration::from_s(60);
+        assert!(waits && sim.step(), "a write never hangs: {}", sim.engine.debug_state());
+    }
+}
+
+/// Under fixed placement SSDs have no slots. A write that a log, or an SSD, had failed waited for one for ever.
+#[test]
+fn a_write_that_fails_under_fixed_placement_waits_for_no_slot() {
+    let mut sim = fixed_pool("hdd-only", (1, 1), 1, Fault::Error);
+    assert_eq!(write_fixed(&mut sim), Ok(()), "its place on the SSD takes it");
+    assert_eq!(sim.engine.stats().devices[1].errors, 1, "the log was asked first");
+    let mut sim = fixed_pool("ssd-first", (2, 1), 0, Fault::Never);
+    let silent = Err(IoError::NoAnswer(DeviceId(0)));
+    assert_eq!(write_fixed(&mut sim), silent, "another SSD has no place for it");
 }

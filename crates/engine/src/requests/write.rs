@@ -43,6 +43,11 @@ impl Steering {
         if let Some(bcw) = &mut io[device].bcw {
             bcw.uncommit(bytes);
         }
+        self.give_to_ssd(id, io, requests);
+    }
+
+    /// An SSD takes a write that was for a log.
+    fn give_to_ssd(&self, id: TaskId, io: &mut DeviceIo, requests: &mut Requests) {
         requests.count_returned(id, io);
         if io.is_fixed() {
             self.begin_fixed_write(id, io, requests);
@@ -295,14 +300,14 @@ impl Requests {
         {
             // the log failed, the bytes are still here: the SSD takes them
             task.status = Ok(());
-            self.count_returned(id, io);
-            self.queue_write(id, io);
+            policy.steering.give_to_ssd(id, io, self);
             return;
         }
         // the edges of a zeroing have gone to another drive one by one (`edge_done`)
         if let (Err(IoError::NoAnswer(device)), false, Op::Write) =
             (task.status, task.target.is_log(), task.request.op)
             && may_go_elsewhere
+            && !io.is_fixed()
             && io.another_ssd(device).is_some()
         {
             let task = &mut self[id];
