@@ -250,10 +250,11 @@ fn what_is_not_drained_is_not_removed_and_nobody_is_gone_by_word_alone() {
 
 /// Begins to drain an SSD on which nothing lies, and removes it while superblocks are told that it drains.
 fn removed_at_once() -> Run {
-    let mut run = Run::new(SwarmConfig { drain: None, ..config(1, None) }).unwrap();
+    let mut run = Run::new(SwarmConfig { drain: None, ..config(1, None) })
+        .expect("a pool of this kind starts");
     let device = DeviceId(1);
     assert_eq!(run.sim.engine.can_drain(device), Ok(0));
-    run.sim.engine.drain(device).unwrap();
+    run.sim.engine.drain(device).expect("it may be drained");
     run.sim.wake();
     run.sim.take_said();
     let view = run.sim.engine.drain_view().expect("it drains");

@@ -534,7 +534,8 @@ impl Controller {
 
     /// The disturbance is over.
     pub(crate) fn undisturbed(&mut self, now: Instant) {
-        self.note_command(now);
+        assert!(now >= self.last_command, "commands end in the order of time");
+        self.last_command = now;
         let over = self.control == Control::Bare && self.state == State::Suspended;
         if self.state == State::Gc || over {
             self.state = State::Draining;
@@ -551,7 +552,8 @@ impl Controller {
 
     /// The flush is done.
     pub(crate) fn flush_done(&mut self, now: Instant, ok: bool) {
-        self.note_command(now);
+        assert!(now >= self.last_command, "commands end in the order of time");
+        self.last_command = now;
         if let (Some((issued, dirty_bytes)), true) = (self.flushing.take(), ok) {
             self.model.flushed(dirty_bytes, now.since(issued));
         }
