@@ -50,7 +50,7 @@ pub struct SsdProfile {
     /// A flush, in ns.
     pub flush_ns: u64,
     /// A write of 4 KiB when writes have gone on for long, in ns, by the queue depths of
-    /// [`ssd::DEPTHS`]; `None` if that was not measured.
+    /// `ssd::DEPTHS`; `None` if that was not measured.
     pub sustained_ns: Option<[u64; ssd::DEPTHS.len()]>,
 }
 

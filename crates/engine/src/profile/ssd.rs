@@ -72,7 +72,7 @@ impl SsdCosts {
         profile.depth_slower_than(mid_ns)
     }
 
-    /// What a write takes at each of [`DEPTHS`] when writes have gone on for long, in ns.
+    /// What a write takes at each of `DEPTHS` when writes have gone on for long, in ns.
     pub fn sustained_by_depth(&self) -> Option<[u64; DEPTHS.len()]> {
         let at = |depth| super::latency_at(&self.sustained_latency, depth).unwrap_or(0);
         (!self.sustained_latency.is_empty()).then(|| DEPTHS.map(at))

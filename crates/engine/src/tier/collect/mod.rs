@@ -63,7 +63,7 @@ pub trait Collector: std::fmt::Debug + Send {
     fn touched(&mut self, touch: &Touch) -> bool;
 
     /// The SSD holds the extent from now on: told when its move or copy begins. There are never more
-    /// of them than [`CollectConfig::held_max`].
+    /// of them than `CollectConfig::held_max`.
     fn promoted(&mut self, extent: Extent);
 
     /// The SSD gives the extent up: told when that begins; if it fails, the extent is promoted again.
