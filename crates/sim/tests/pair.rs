@@ -257,10 +257,10 @@ fn a_bad_block_does_not_keep_a_pair_from_being_whole() {
     assert!(lost > 2 && turns > 20, "{lost} {turns}");
 }
 
-/// A bad block of metadata is not copied as zeroes, which a start could take for something. It alone is
+/// A bad block of metadata does not count as copied, since no checksum tells what is there. It alone is
 /// lacking until it is written.
 #[test]
-fn a_bad_block_of_metadata_is_not_copied_as_zeroes() {
+fn a_bad_block_of_metadata_is_lacking_until_it_is_written() {
     let mut lacking = 0;
     for seed in 0..6 {
         let mut run = copied(seed, |layout| layout.slot_offset - BLOCK_BYTES, BLOCK_BYTES);

@@ -13,7 +13,7 @@ use super::flush::{Running, Then};
 use super::meta;
 use super::record::{OnRecord, Why};
 use super::replay::End;
-use super::resync::{self, Failure};
+use super::resync::{self, Unread};
 use super::roles::{Death, Phase};
 use super::stale::Stale;
 use super::write::Landed;
@@ -245,8 +245,12 @@ impl Mirror {
     pub(super) fn resync_read(&mut self, leg: usize, status: Result<(), IoError>) {
         match self.resync.read(status, &self.roles, &mut self.commands) {
             None => {}
-            Some(Failure::Start(error)) => self.roles.fail_start(PairError::Device(error)),
-            Some(Failure::Leg) => self.fail_leg(leg),
+            Some(Unread::Start(error)) => self.roles.fail_start(PairError::Device(error)),
+            Some(Unread::Leg) => self.fail_leg(leg),
+            Some(Unread::Block) => {
+                let range = self.resync.take_piece(&mut self.commands).expect("it was read");
+                self.is_equal_there(1 - leg, range);
+            }
         }
     }
 
@@ -256,8 +260,13 @@ impl Mirror {
             self.fail_leg(leg);
             return;
         }
-        self.is_new_there(leg, range);
         self.flushes.is_volatile(leg);
+        self.is_equal_there(leg, range);
+    }
+
+    /// A leg lacks nothing there any more.
+    fn is_equal_there(&mut self, leg: usize, range: (u64, u64)) {
+        self.is_new_there(leg, range);
         let step = self.resync.written(range, &self.roles);
         self.resync_step(step);
     }

@@ -34,11 +34,13 @@ pub(super) enum Step {
 
 /// What a piece that could not be read means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum Unread {
     /// The pair cannot start.
     Start(IoError),
     /// The leg that it was read from is dead.
     Leg,
+    /// A block of data is lost there. The other leg keeps what it has, and counts as equal.
+    Block,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +50,7 @@ pub(super) struct Resync {
     pieces: Pieces,
     /// Which leg gets the piece that is claimed.
     target: usize,
-    /// What could not be read and must not be zeroes: the leg lacks it until it is written, or can be read.
+    /// What could not be read and has no checksum: the leg lacks it until it is written, or can be read.
     skipped: Stale,
     /// Where the engine has data, each block with a checksum; known when it serves.
     data: (u64, u64),
@@ -134,7 +136,7 @@ impl Resync {
         (0..2).filter(|&leg| roles.is_alive(leg) && !lacks_all(leg)).map(|leg| 1 << leg).sum()
     }
 
-    /// Blocks that could not be read, and are zeroes on the leg that was behind.
+    /// Blocks of data that could not be read. The leg that was behind has there what it had.
     pub(crate) fn unreadable_blocks(&self) -> u64 {
         self.pieces.unreadable_blocks()
     }
@@ -319,17 +321,17 @@ impl Resync {
         status: Result<(), IoError>,
         roles: &Roles,
         commands: &mut Commands,
-    ) -> Option<Failure> {
-        let Piece { range: (start, end), mut buffer, .. } = self.pieces.claimed()?;
+    ) -> Option<Unread> {
+        let Piece { range: (start, end), buffer, .. } = self.pieces.claimed()?;
         match status {
             // nobody is served without it
             Err(error) if roles.phase() == Phase::Restoring => {
                 self.drop_piece(commands);
-                return Some(Failure::Start(error));
+                return Some(Unread::Start(error));
             }
             Err(IoError::Dead(_)) => {
                 self.drop_piece(commands);
-                return Some(Failure::Leg);
+                return Some(Unread::Leg);
             }
             // a leg that is silent now may have it
             Err(IoError::NoAnswer(_)) => {
@@ -358,12 +360,8 @@ impl Resync {
                 self.skip_piece(commands);
                 return None;
             }
-            Read::Zeroes => {
-                if commands.has_contents() {
-                    commands.release(buffer);
-                }
-                buffer = self.buffer(end - start, commands);
-            }
+            // what the other leg has there may be sound: its checksum tells it from data
+            Read::Unreadable => return Some(Unread::Block),
         }
         let op = IoOp::Write {
             offset_bytes: commands.place(start),
@@ -399,7 +397,7 @@ impl Resync {
         if roles.phase() == Phase::Restoring {
             return self.stale[roles.lead()].is_empty().then_some(Step::FlushLead);
         }
-        (self.unrecorded_bytes >= RECORDED_BYTES).then(|| self.begin_record())
+        (self.unrecorded_bytes >= RECORDED_BYTES && !roles.is_alone()).then(|| self.begin_record())
     }
 
     fn drop_piece(&mut self, commands: &mut Commands) {
@@ -511,11 +509,12 @@ mod tests {
             told.push(("read", from / BLOCK, to / BLOCK));
             let is_bad = bad.iter().any(|block| from < (block + 1) * BLOCK && block * BLOCK < to);
             let status = if is_bad { Err(IoError::Device(DeviceId(0))) } else { Ok(()) };
-            assert_eq!(resync.read(status, &roles, &mut commands), None);
+            let unread = resync.read(status, &roles, &mut commands);
             commands.take_out(&mut out);
-            if let Some(Command::Submit(_)) = out.pop() {
-                let fresh = out.iter().any(|sent| matches!(sent, Command::Reserve { .. }));
-                told.push((if fresh { "zeroes" } else { "write" }, from / BLOCK, to / BLOCK));
+            let is_written = matches!(out.pop(), Some(Command::Submit(_)));
+            assert!(!(is_written && unread.is_some()), "what was not read is not written");
+            if is_written || unread == Some(Unread::Block) {
+                told.push((if is_written { "write" } else { "left" }, from / BLOCK, to / BLOCK));
                 let range = resync.take_piece(&mut commands).expect("it was written");
                 resync.is_new_there(1, range, &roles, &mut Survivor::default());
                 resync.written(range, &roles);
@@ -525,7 +524,7 @@ mod tests {
         told
     }
 
-    /// Block 0 is metadata, where zeroes could be taken for something: it is asked for last, and again.
+    /// Block 0 is metadata, and no checksum tells what is there: it is asked for last, and again.
     #[test]
     fn a_bad_block_keeps_nothing_else() {
         let mut resync = behind(&[(0, 4 * BLOCK), (6 * BLOCK, 8 * BLOCK)]);
@@ -537,7 +536,7 @@ mod tests {
             ("read", 1, 2),
             ("write", 1, 2),
             ("read", 2, 3),
-            ("zeroes", 2, 3),
+            ("left", 2, 3),
             ("read", 3, 4),
             ("write", 3, 4),
             ("read", 6, 8),
@@ -552,6 +551,21 @@ mod tests {
         assert!(resync.are_equal());
     }
 
+    /// Seen: the source died under the piece that a record is due after. Its flush never came, and the pair
+    /// never stopped.
+    #[test]
+    fn a_leg_that_lives_alone_waits_for_no_record_of_two() {
+        for (is_dead, want) in [(false, Some(Step::FlushBoth)), (true, None)] {
+            let (_, mut roles) = pair();
+            let mut resync = behind(&[(0, 2 * RECORDED_BYTES)]);
+            if is_dead {
+                roles.leg_dies(0, IoError::Dead(DeviceId(0)), 0);
+            }
+            assert_eq!(resync.written((0, RECORDED_BYTES), &roles), want);
+            assert_eq!(resync.is_idle(), is_dead);
+        }
+    }
+
     /// How a block ends while both legs live, and when one of them died meanwhile: is it written?
     #[test]
     fn a_death_ends_the_copy() {
@@ -560,9 +574,9 @@ mod tests {
         const DEAD: Result<(), IoError> = Err(IoError::Dead(DeviceId(0)));
         let table = [
             (None, Ok(()), (true, None)),
-            (None, BAD, (true, None)),
+            (None, BAD, (false, Some(Unread::Block))),
             (None, SILENT, (false, None)),
-            (None, DEAD, (false, Some(Failure::Leg))),
+            (None, DEAD, (false, Some(Unread::Leg))),
             (Some(0), Ok(()), (true, None)),
             (Some(0), BAD, (false, None)),
             (Some(1), Ok(()), (false, None)),

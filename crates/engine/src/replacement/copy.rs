@@ -148,7 +148,7 @@ impl Replacement {
                 self.release_piece(io);
                 return;
             }
-            Read::Zeroes => {
+            Read::Unreadable => {
                 if buffer != PayloadId::NONE {
                     io.send(Command::Release(buffer));
                 }

@@ -3,12 +3,13 @@
 //! ```text
 //! claim ─▶ read ─────────────▶ write ─▶ free, and a rest
 //!            └─ unreadable: its blocks, one by one
-//!                  └─ unreadable: zeroes, if what reads them can tell them from data
+//!                  └─ unreadable: lost, if who reads it can tell by a checksum
 //! ```
 //! What is written there waits while a piece is claimed. So nothing newer is under what is copied, and
-//! what comes later goes to both drives as always. A block of zeroes is as lost as the one that could not
-//! be read: its checksum is that of data. Where no checksum says so, nothing is copied. Sends nothing
-//! itself: who copies does.
+//! what comes later goes to both drives as always. A block that could not be read counts as copied where a
+//! checksum tells data from what the other drive has: a pair leaves it there, and a replacement, whose old
+//! drive goes, writes zeroes. Where no checksum says so, it is not copied. Sends nothing itself: who copies
+//! does.
 
 use tandem_block::{BLOCK_BYTES, Instant, IoError, PayloadId};
 
@@ -34,8 +35,8 @@ pub(crate) enum Read {
     Whole,
     /// It is given free, and its blocks come one by one.
     ByBlocks,
-    /// Zeroes are written in its place.
-    Zeroes,
+    /// It counts as lost. Its checksum tells from data whatever the other drive has there.
+    Unreadable,
     /// It cannot be copied.
     Lost,
 }
@@ -102,7 +103,7 @@ impl Pieces {
         let Err(error) = status else { return Read::Whole };
         let Piece { range: (first, end), is_sent, .. } = self.claim.expect("it was read");
         assert!(is_sent, "a piece is read after it was sent");
-        // a silent drive may hold it: zeroes stand for what is lost alone
+        // a silent drive may hold it
         let is_out = matches!(error, IoError::Dead(_) | IoError::NoAnswer(_));
         if is_out || self.unreadable_blocks >= UNREADABLE_MAX {
             return Read::Lost;
@@ -115,7 +116,7 @@ impl Pieces {
             return Read::Lost;
         }
         self.unreadable_blocks += 1;
-        Read::Zeroes
+        Read::Unreadable
     }
 
     /// It is free: it was written, or it will not be.
@@ -155,9 +156,9 @@ mod tests {
         let table = [
             (0, BAD, true, Read::ByBlocks),
             (0, Ok(()), true, Read::Whole),
-            (1, BAD, true, Read::Zeroes),
+            (1, BAD, true, Read::Unreadable),
             (2, BAD, false, Read::Lost),
-            (2, BAD, true, Read::Zeroes),
+            (2, BAD, true, Read::Unreadable),
             (3, Ok(()), true, Read::Whole),
             (4, Ok(()), true, Read::Whole),
             (8, BAD, false, Read::ByBlocks),
@@ -169,7 +170,7 @@ mod tests {
             let read = copied(&mut pieces, block(at).0, status, checked);
             assert_eq!(read, want, "row {index}");
         }
-        assert_eq!(pieces.unreadable_blocks(), 2, "those that zeroes were written for");
+        assert_eq!(pieces.unreadable_blocks(), 2, "those that a checksum tells from data");
         assert_eq!(pieces.bytes_max(block(7).0, REGION), REGION);
         assert_eq!(pieces.bytes_max(block(8).0 + 512, REGION), BLOCK_BYTES - 512);
     }
@@ -190,7 +191,7 @@ mod tests {
         let mut pieces = Pieces::new();
         copied(&mut pieces, 0, BAD, true);
         for _ in 0..UNREADABLE_MAX {
-            assert_eq!(copied(&mut pieces, 0, BAD, true), Read::Zeroes);
+            assert_eq!(copied(&mut pieces, 0, BAD, true), Read::Unreadable);
         }
         for at in [0, REGION] {
             assert_eq!(copied(&mut pieces, at, BAD, true), Read::Lost, "at {at}");
