@@ -67,16 +67,23 @@ fn a_change_of_mind_keeps_it() {
     run.finish().unwrap();
 }
 
-/// The drive that is drained dies: what lay there is lost as if it had never been drained, and said.
+/// The drive that is drained dies, also while superblocks are told that it drains: what lay there is lost as
+/// if it had never been drained, and said. The pool goes on.
 #[test]
 fn its_death_ends_it() {
-    let mut run = Run::new(config(1, None)).unwrap();
-    while run.sim.engine.drain_view().is_none_or(|view| view.left_bytes == 0) {
-        assert!(run.step().unwrap(), "it begins");
+    for steps in 0..12 {
+        let mut run = Run::new(config(1, None)).unwrap();
+        while run.sim.engine.drain_view().is_none_or(|view| view.left_bytes == 0) {
+            assert!(run.step().unwrap(), "it begins");
+        }
+        for _ in 0..steps {
+            assert!(run.step().unwrap(), "it goes on");
+        }
+        run.allow_failures();
+        run.sim.kill_drive(DeviceId(1));
+        assert_eq!(until_ended(&mut run), Ending::Failed);
+        while run.step().unwrap() {}
     }
-    run.allow_failures();
-    run.sim.kill_drive(DeviceId(1));
-    assert_eq!(until_ended(&mut run), Ending::Failed);
 }
 
 /// A pool of two SSDs and three hard drives of which this one leaves, with data on all of them.

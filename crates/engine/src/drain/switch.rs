@@ -307,6 +307,9 @@ impl Evacuation {
         let is_over = self.is_drained(device, map, objects, commit, metadata, io);
         let now = io.now();
         if failed && !is_over {
+            if metadata.writes_superblocks() {
+                return; // a round belongs to the drain until it is over
+            }
             // what lies there is lost, as if it had never been drained
             self.vacate_no_more(objects);
             self.end_drain(Ending::Failed, map, objects, io);
