@@ -181,7 +181,7 @@ impl Watch {
     /// # Errors
     /// If `/proc` cannot be read.
     pub fn end_the_rest(&self) -> Result<Vec<String>> {
-        let mut told = Vec::new();
+        let (mut told, mut seen) = (Vec::new(), BTreeSet::new());
         for _ in 0..100 {
             let all = process::all()?;
             let rest = process::below(&all, &[process::own()]);
@@ -191,11 +191,12 @@ impl Watch {
             if living.is_empty() {
                 break;
             }
-            told.extend(living.iter().map(|process| process.describe()));
+            // one that is slow to end is told of once, however it stands by then
+            let fresh = living.iter().filter(|process| seen.insert(process.name()));
+            told.extend(fresh.map(|process| process.describe()));
             living.iter().for_each(|process| process.kill());
             std::thread::sleep(ENDED_EVERY);
         }
-        told.dedup();
         Ok(told)
     }
 }
