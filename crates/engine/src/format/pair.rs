@@ -192,7 +192,7 @@ impl PairRecord {
             2 => Standing::Alone,
             other => return Err(field("the standing", u64::from(other))),
         };
-        if !region_bytes.is_power_of_two() || capacity_bytes.div_ceil(region_bytes) > REGIONS_MAX {
+        if capacity_bytes == 0 || region_bytes != self::region_bytes(capacity_bytes) {
             return Err(field("the bytes of a region", region_bytes));
         }
         let regions = capacity_bytes.div_ceil(region_bytes);

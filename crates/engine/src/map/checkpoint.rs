@@ -4,6 +4,7 @@ use super::bits::Bits;
 use super::objects::BlockRange;
 use super::slots::Slots;
 use super::{Fragment, Logical, Map, NONE, Run, Slot, SlotRegion};
+use crate::format::record::FRAGMENTS_MAX;
 use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS, ShardWriter, SlotEntry};
 use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
 use std::collections::BTreeMap;
@@ -343,11 +344,14 @@ impl Map {
         }
     }
 
-    fn install_fragments(
+    pub(super) fn install_fragments(
         &mut self,
         block: Logical,
         mut fragments: Vec<(u8, Slot, u8, u32)>,
     ) -> Result<(), String> {
+        if fragments.len() > FRAGMENTS_MAX {
+            return Err(format!("block {block} has {} fragments", fragments.len()));
+        }
         fragments.sort_unstable();
         for (order, slot, mask, checksum) in fragments {
             self.install_fragment(block, slot, (mask, order), checksum)?;

@@ -341,3 +341,13 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
         assert_eq!(map.ssd_free(), u64::from(SSD_SLOTS) - used);
     }
 }
+
+/// What shards say is a stranger's: no block has more fragments than its record has room for.
+#[test]
+fn a_block_with_too_many_fragments_is_damaged() {
+    for (count, is_sound) in [(8u8, true), (9, false)] {
+        let fragments = (0..count).map(|order| (order, Slot::from(order), 1, 7)).collect();
+        let installed = fresh().install_fragments(3, fragments);
+        assert_eq!(installed.is_ok(), is_sound, "{count}: {installed:?}");
+    }
+}

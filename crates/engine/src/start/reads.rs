@@ -2,10 +2,13 @@
 
 use super::{READS_MAX, Stage, Start, go_on};
 use crate::StartError;
+use crate::format::layout::Layout;
+use crate::format::page::PAGE_CHECKSUMS;
 use crate::format::record;
-use crate::format::superblock::Standing;
+use crate::format::superblock::{Standing, Superblock};
 use crate::io::{DeviceIo, News};
 use crate::map::checkpoint::Recovered;
+use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::owner::Ended;
 use crate::policy::Policy;
@@ -13,6 +16,19 @@ use crate::replicas::Replicas;
 use crate::store::Store;
 use crate::volumes::Volumes;
 use tandem_block::DeviceId;
+
+/// A drive whose superblock, which a stranger may have written, names less room for shards or checksums than
+/// the map that all of them make has.
+fn has_short_areas(layouts: &[Layout], shards: usize, io: &DeviceIo) -> Option<DeviceId> {
+    let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
+    let pages = homes.div_ceil(PAGE_CHECKSUMS as u64);
+    let is_short = |&(index, layout): &(usize, &Layout)| {
+        let keeps = io.config().keeps_checksums(index) && layout.checksum_pages < pages;
+        layout.shard_count > 0 && (layout.shard_count < shards as u64 || keeps)
+    };
+    let found = layouts.iter().enumerate().find(is_short);
+    found.map(|(index, _)| DeviceId(index as u8))
+}
 
 impl Start {
     fn read_roots(
@@ -53,37 +69,20 @@ impl Start {
             let config = &mut io[DeviceId(*index as u8)].config;
             (config.uuid, config.capacity_bytes) = (own.uuid, own.capacity_bytes);
         }
-        let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
-        let mut layouts = match self.layouts_of_absent(
-            first.layout.journal_bytes,
-            table_bytes,
-            &store.metadata,
-            io,
-        ) {
+        let layouts = match self.layouts_found(&superblocks, &store.metadata, io) {
             Ok(layouts) => layouts,
             Err(error) => {
                 self.refuse(error, io);
                 return;
             }
         };
-        for (index, superblock) in &superblocks {
-            layouts[*index] = superblock.layout;
-        }
-        for (layout, device) in layouts.iter_mut().zip(io.drives()) {
-            if let Standing::Gone(numbered) = device.standing {
-                *layout = numbered.layout();
-            }
-        }
-        if layouts.iter().map(|l| l.slot_count).sum::<u64>() >= u64::from(u32::MAX)
-            || layouts.iter().map(|l| l.home_blocks).sum::<u64>() >= u64::from(u32::MAX)
-        {
-            self.refuse(
-                StartError::Corrupt("the superblocks name more space than a set can hold".into()),
-                io,
-            );
+        store.lay_out(&layouts, volumes, policy, io);
+        if let Some(short) = has_short_areas(&layouts, store.map.shard_count(), io) {
+            let why =
+                format!("device {}: its areas of metadata are too small for the set", short.0);
+            self.refuse(StartError::Corrupt(why), io);
             return;
         }
-        store.lay_out(&layouts, volumes, policy, io);
         replicas.replacement.plan_replacement(&store.metadata, io);
         go_on(self.starting(), Stage::Superblocks, Stage::Roots);
         let metadata_replica =
@@ -95,6 +94,33 @@ impl Start {
                 self.recovery_request(device, offset, layout.root_bytes, copy, io);
             }
         }
+    }
+
+    /// What the superblocks say lies where, and what is planned of drives that have none.
+    fn layouts_found(
+        &self,
+        superblocks: &[(usize, Superblock)],
+        metadata: &MetadataHomes,
+        io: &DeviceIo,
+    ) -> Result<Vec<Layout>, StartError> {
+        let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
+        let journal_bytes = superblocks[0].1.layout.journal_bytes;
+        let mut layouts = self.layouts_of_absent(journal_bytes, table_bytes, metadata, io)?;
+        for (index, superblock) in superblocks {
+            layouts[*index] = superblock.layout;
+        }
+        for (layout, device) in layouts.iter_mut().zip(io.drives()) {
+            if let Standing::Gone(numbered) = device.standing {
+                *layout = numbered.layout();
+            }
+        }
+        if layouts.iter().map(|l| l.slot_count).sum::<u64>() >= u64::from(u32::MAX)
+            || layouts.iter().map(|l| l.home_blocks).sum::<u64>() >= u64::from(u32::MAX)
+        {
+            let why = "the superblocks name more space than a set can hold";
+            return Err(StartError::Corrupt(why.into()));
+        }
+        Ok(layouts)
     }
 
     pub(crate) fn recovery_read(
@@ -237,6 +263,32 @@ impl Start {
             Stage::Superblocks => self.read_roots(store, volumes, migration, policy, replicas, io),
             Stage::Roots => self.begin_objects(store, volumes, io),
             Stage::Format | Stage::Flush => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+
+    /// Room for shards and for pages of checksums, and who has too little of it for two shards and one page.
+    #[test]
+    fn areas_hold_what_the_set_needs() {
+        let io = drives(2, 1);
+        let ssd = |shard_count, checksum_pages| Layout {
+            shard_count,
+            checksum_pages,
+            ..Layout::default()
+        };
+        let hdd = Layout { home_blocks: 1, ..Layout::default() };
+        for (layouts, want) in [
+            ([ssd(2, 1), ssd(3, 2), hdd], None),
+            ([ssd(2, 1), ssd(1, 1), hdd], Some(DeviceId(1))),
+            ([ssd(2, 0), ssd(2, 1), hdd], Some(DeviceId(0))),
+            ([ssd(2, 1), ssd(0, 0), hdd], None),
+        ] {
+            assert_eq!(has_short_areas(&layouts, 2, &io), want, "{layouts:?}");
         }
     }
 }

@@ -41,7 +41,7 @@ impl Objects {
         match record {
             Record::Object(object) => return self.replay(object),
             Record::ObjectGone(id) => self.replay_gone(ObjectId(*id)),
-            Record::Thin(thin) => self.replay_thin(thin),
+            Record::Thin(thin) => return self.replay_thin(thin),
             Record::Piece(id, piece) => return self.replay_piece(ObjectId(*id), *piece),
             Record::SharedPiece(id, piece) => {
                 self.may_share.extend(piece.logical.map(|_| range_of(piece)));
@@ -58,7 +58,10 @@ impl Objects {
     }
 
     /// The same of a thin object.
-    pub(crate) fn replay_thin(&mut self, record: &ThinRecord) {
+    pub(crate) fn replay_thin(&mut self, record: &ThinRecord) -> bool {
+        if record.size_bytes.div_ceil(BLOCK_BYTES) >= u64::from(u32::MAX) {
+            return false; // no object has so many blocks
+        }
         let object = Object {
             name: String::new(),
             size_bytes: record.size_bytes,
@@ -70,6 +73,7 @@ impl Objects {
             is_snapshot: false,
         };
         self.by_id.insert(ObjectId(record.id), object);
+        true
     }
 
     /// The same of some blocks of one.
