@@ -369,6 +369,8 @@ impl Roles {
         let promises = self.durable && self.alive[survivor];
         self.exposed = promises.then_some(accepted);
         self.alone_unrecorded = promises;
+        // where no leg lives nobody is told, and nothing waits for that
+        self.unjournaled_unrecorded &= promises;
         (self.next_is_flushed, self.level_is_flushed) = (false, false);
         self.has_laggard = false;
         Some(Death { leg, survivor, led, served })
@@ -480,6 +482,7 @@ impl Roles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tandem_block::DeviceId;
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_ms(ms)
@@ -567,5 +570,17 @@ mod tests {
         assert_eq!(roles.step(at(1_002), &LEVEL), None);
         roles.alone_is_on_record();
         assert!(!roles.blocks_all());
+    }
+
+    /// Seen: the journal died, and then both legs before that was on record. Everything waited for the record.
+    #[test]
+    fn nothing_waits_for_a_record_of_dead_legs() {
+        let mut roles = serving(100);
+        roles.is_unjournaled();
+        for (leg, blocks) in [(0, true), (1, false)] {
+            assert!(roles.blocks_all());
+            roles.leg_dies(leg, IoError::Dead(DeviceId(leg as u8)), 0);
+            assert_eq!(roles.blocks_all(), blocks, "leg {leg}");
+        }
     }
 }

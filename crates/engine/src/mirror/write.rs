@@ -10,6 +10,7 @@ use super::flight::Flight;
 use super::journal::Journal;
 use super::pace::Pace;
 use super::queue::Queues;
+use super::read::why_not;
 use super::record::Records;
 use super::resync::Resync;
 use super::roles::{LeadState, Phase, Roles};
@@ -232,6 +233,11 @@ impl Writes {
         records: &mut Records,
         commands: &mut Commands,
     ) {
+        if roles.are_dead() {
+            let why = why_not(roles, commands);
+            self.held.drain(..).for_each(|held| commands.end(held.io, Err(why), Vec::new()));
+            return;
+        }
         while self.may_accept(roles, cache, journal, records) {
             let now = commands.now();
             if roles.takes_turns() && self.pace.next_at() > now {
@@ -459,4 +465,52 @@ fn may_send(
     let recorded = !new && leg == roles.lead();
     let anyway = recorded || is_trim || commands.breaks(Mutant::WriteBeforeMark);
     !behind && (anyway || records.mark(roles, offset, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mirror::commands::PairDrives;
+    use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+
+    /// What a held write is answered, by the legs that died before. Seen: with both it was never answered, or
+    /// well, from a cache that nobody writes.
+    #[test]
+    fn no_write_is_held_for_two_dead_legs() {
+        for rule in [Answer::Written, Answer::Cached] {
+            for (dead, want) in [(&[0, 1][..], Some(Err(IoError::Dead(DeviceId(0))))), (&[0], None)]
+            {
+                let config = PairConfig { answer: rule, ..PairConfig::default() };
+                let drives = PairDrives {
+                    index: 0,
+                    legs: [DeviceId(0), DeviceId(1)],
+                    journal: DeviceId(2),
+                    has_records: false,
+                    contents: false,
+                };
+                let (mut roles, mut commands) = (Roles::new(&config, false), Commands::new(drives));
+                roles.serves(Instant::ZERO);
+                for &leg in dead {
+                    roles.leg_dies(leg, IoError::Dead(DeviceId(leg as u8)), 0);
+                }
+                let mut writes = Writes::new(&config, 1 << 30, Duration::from_ns(0));
+                let op = IoOp::Write {
+                    offset_bytes: 0,
+                    length_bytes: BLOCK_BYTES,
+                    from: PayloadId::NONE,
+                    from_offset_bytes: 0,
+                    fua: true,
+                };
+                writes.hold(IoId(7), op, Instant::ZERO);
+                let (mut cache, mut journal) =
+                    (Cache::default(), Journal::new(&config, DeviceId(2)));
+                let mut records = Records::new(1 << 30, [1, 2], false);
+                writes.admit(&roles, &mut cache, &mut journal, &mut records, &mut commands);
+                let ended = commands.take_ended();
+                let status = ended.first().map(|ended| ended.status);
+                assert_eq!(status, want, "{rule:?}, {dead:?}");
+                assert!(writes.held.is_empty());
+            }
+        }
+    }
 }
