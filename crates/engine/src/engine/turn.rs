@@ -79,20 +79,32 @@ impl Engine {
 
     // ---- what steps have led to ----
 
-    /// Hands on what steps have led to, until nothing more comes of it: what became of drives first, then
-    /// answers that a replacement had kept back, then requests. False: there was nothing.
+    /// Has any step led to something that nobody has done yet?
+    #[inline]
+    fn has_more(&self) -> bool {
+        self.io.has_news() || self.requests.has_next() || self.replicas.replacement.has_answered()
+    }
+
+    /// Hands on what steps have led to, until nothing more comes of it. False: there was nothing, which is
+    /// so nearly always, and asked many times in each turn.
+    #[inline]
     fn go_on(&mut self) -> bool {
-        let mut any = false;
-        loop {
-            let mut more = self.hear_news() | self.hear_kept();
+        if !self.has_more() {
+            return false;
+        }
+        self.hand_on();
+        true
+    }
+
+    /// What became of drives comes first, then answers that a replacement had kept back, then requests.
+    #[inline(never)]
+    fn hand_on(&mut self) {
+        while self.has_more() {
+            self.hear_news();
+            self.hear_kept();
             if let Some(next) = self.requests.next() {
                 self.step(next);
-                more = true;
             }
-            if !more {
-                return any;
-            }
-            any = true;
         }
     }
 
@@ -134,46 +146,46 @@ impl Engine {
         }
     }
 
-    /// Answers that a replacement has kept back until both drives had answered. False: there are none.
-    fn hear_kept(&mut self) -> bool {
-        let mut any = false;
+    /// Answers that a replacement has kept back until both drives had answered.
+    #[inline]
+    fn hear_kept(&mut self) {
         while let Some((io, ended)) = self.replicas.replacement.next_answered() {
-            any = true;
             self.on_completion((io, ended.took), ended.status, &ended.checksums, &ended.bytes);
             // a drive that has failed just now is out of service for everybody before the next answer
             self.hear_news();
         }
-        any
     }
 
-    /// What became of drives and their commands. False: nothing.
-    fn hear_news(&mut self) -> bool {
-        let mut any = false;
+    /// What became of drives and their commands.
+    #[inline]
+    fn hear_news(&mut self) {
         while let Some(news) = self.io.next_news() {
-            any = true;
-            let Engine { io, store, volumes, migration, policy, replicas, start, .. } = self;
-            match news {
-                News::Unsent(device, owner, error) => {
-                    let status = Err(error);
-                    self.finish_io(owner, Ended { device, status, checksums: &[], bytes: &[] });
-                }
-                News::Superblocks { clean, copy } => self.write_superblocks(clean, copy),
-                News::SuperblocksWritten { copy } => self.superblocks_written(copy),
-                // a read of a successor may end behind a stop
-                News::StartReadOver if start.is_cut() => {}
-                News::StartReadOver => {
-                    start.recovery_read_over(store, volumes, migration, policy, replicas, io);
-                }
-                News::StartWritesOver => {
-                    start.writes_over(store, volumes, migration, policy, replicas, io);
-                }
-                News::TakenOut { device, service, first } => {
-                    let fault = (device, service, first);
-                    store.tell_of_fault(fault, volumes, migration, policy, io);
-                }
+            self.hear_of(news);
+        }
+    }
+
+    fn hear_of(&mut self, news: News) {
+        let Engine { io, store, volumes, migration, policy, replicas, start, .. } = self;
+        match news {
+            News::Unsent(device, owner, error) => {
+                let status = Err(error);
+                self.finish_io(owner, Ended { device, status, checksums: &[], bytes: &[] });
+            }
+            News::Superblocks { clean, copy } => self.write_superblocks(clean, copy),
+            News::SuperblocksWritten { copy } => self.superblocks_written(copy),
+            // a read of a successor may end behind a stop
+            News::StartReadOver if start.is_cut() => {}
+            News::StartReadOver => {
+                start.recovery_read_over(store, volumes, migration, policy, replicas, io);
+            }
+            News::StartWritesOver => {
+                start.writes_over(store, volumes, migration, policy, replicas, io);
+            }
+            News::TakenOut { device, service, first } => {
+                let fault = (device, service, first);
+                store.tell_of_fault(fault, volumes, migration, policy, io);
             }
         }
-        any
     }
 
     /// Drives that have left a command without an answer for too long: nothing is asked of them any more,

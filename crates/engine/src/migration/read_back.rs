@@ -290,6 +290,12 @@ pub(crate) fn new(config: &crate::config::EngineConfig) -> ReadBack {
 
 impl Promotions {
     /// Begins to move a block that is read again and again to an SSD. False: none may be moved now.
+    /// Does no block wait to be promoted?
+    #[inline]
+    pub(crate) fn wait_for_none(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     pub(crate) fn begin_promotion(
         &mut self,
         map: &mut Map,

@@ -212,7 +212,13 @@ impl Replacement {
         }
     }
 
-    /// The next answer of the old drive that is not kept back any more.
+    /// Is there an answer of the old drive that is not kept back any more?
+    #[inline]
+    pub(crate) fn has_answered(&self) -> bool {
+        !self.answered.is_empty()
+    }
+
+    /// The next such answer.
     #[inline]
     pub(crate) fn next_answered(&mut self) -> Option<(IoId, Ended)> {
         self.answered.pop_front()

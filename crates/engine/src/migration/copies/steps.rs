@@ -20,6 +20,12 @@ impl Copies {
         !self.awaited.is_empty()
     }
 
+    /// Is no block to be brought to a second place, and does nobody wait for that?
+    #[inline]
+    pub(crate) fn want_nothing(&self) -> bool {
+        self.awaited.is_empty() && self.wanted.is_empty() && self.detoured.is_empty()
+    }
+
     /// What a home was waited for has made durable: if users wait, the batch that says so is not to.
     pub(crate) fn durable(&mut self) {
         self.hurries |= self.are_awaited();
@@ -84,7 +90,20 @@ impl Copies {
 
 impl Copies {
     /// Answers whose blocks are in both places, or will not be.
+    #[inline]
     pub(crate) fn answer_both(
+        &mut self,
+        requests: &mut Requests,
+        commit: &Commit,
+        moves: &Moves,
+        io: &mut DeviceIo,
+    ) {
+        if !self.awaited.is_empty() {
+            self.answer_awaited(requests, commit, moves, io);
+        }
+    }
+
+    fn answer_awaited(
         &mut self,
         requests: &mut Requests,
         commit: &Commit,
@@ -93,7 +112,7 @@ impl Copies {
     ) {
         let in_vain =
             commit.is_broken() || io.hdds().is_empty() || !io.is_serving() || io.is_stopping();
-        if self.awaited.is_empty() || !(self.looks || in_vain) {
+        if !(self.looks || in_vain) {
             return;
         }
         self.looks = false;

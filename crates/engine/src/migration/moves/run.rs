@@ -3,15 +3,16 @@
 use super::{HOMED_BLOCKS_MAX, Stage};
 use crate::io::DeviceIo;
 use crate::log::gc::Need;
-use crate::map::NONE;
+use crate::map::{Map, NONE};
 use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::owner::MoveKind;
 use crate::policy::Policy;
 use crate::requests::Requests;
 use crate::store::Store;
+use crate::tiering::Tiers;
 use crate::volumes::Volumes;
-use tandem_block::IoError;
+use tandem_block::{DeviceId, IoError};
 
 impl Migration {
     /// A source of a move was read.
@@ -170,10 +171,34 @@ impl Migration {
         if io.now() < self.moves.rests_until {
             return;
         }
+        if self.has_nothing_to_move(&store.map, &policy.tiers, io) {
+            (self.moves.writing_back, self.moves.urgent) = (false, false);
+            return;
+        }
         if self.begin_draining(store, volumes, requests, io) || io.hdds().is_empty() {
             return;
         }
         self.begin_next(store, volumes, requests, policy, io);
+    }
+
+    /// Is there certainly nothing to be moved, and nothing that was moved to be flushed? It is asked in each
+    /// turn, and nearly always so.
+    #[inline]
+    fn has_nothing_to_move(&self, map: &Map, tiers: &Tiers, io: &DeviceIo) -> bool {
+        let (lives, config) = (map.population(), io.config());
+        let gc_percent = config.log_gc_percent.min(config.log_stop_percent);
+        let is_low =
+            |id: &DeviceId| io[*id].log.as_ref().is_none_or(|log| log.used_percent() < gc_percent);
+        lives.clean_ssd == 0
+            && lives.fragmented == 0
+            && self.moves.homed.is_empty()
+            && !io.waits_for_space()
+            && !self.moves.is_dirty(map, config)
+            && self.copies.want_nothing()
+            && self.promotions.wait_for_none()
+            && !tiers.much_is_demoting()
+            && !self.evacuation.is_under_way()
+            && io.hdds().iter().all(is_low)
     }
 
     /// Begins the move that is wanted most.

@@ -3,6 +3,7 @@
 use super::{
     HOMED_BLOCKS_MAX, LOOK_BLOCKS_MAX, Move, Moves, Part, REST_AFTER_FAILURE, Stage, run_length,
 };
+use crate::config::EngineConfig;
 use crate::device::{Class, Job};
 use crate::drain::Evacuation;
 use crate::io::DeviceIo;
@@ -69,6 +70,13 @@ impl Moves {
         let elsewhere = self.homed_ssd + kept_blocks;
         let dirty = map.population().dirty_ssd.saturating_sub(elsewhere);
         dirty * 100 >= (percent + 1) * map.ssd_slots().max(1)
+    }
+
+    /// Is so much dirty that write-back may begin, if nothing of it is kept, or home already?
+    #[inline]
+    pub(crate) fn is_dirty(&self, map: &Map, config: &EngineConfig) -> bool {
+        let low = config.writeback_low_percent.min(config.writeback_high_percent);
+        map.population().dirty_ssd * 100 >= (low + 1) * map.ssd_slots().max(1)
     }
 
     /// Write-back has looked at so many blocks in vain. Once those were all that are dirty, it will find
@@ -216,8 +224,11 @@ impl Moves {
         tiers: &Tiers,
         io: &DeviceIo,
     ) -> bool {
-        let kept = tiers.kept_blocks_max(map, io);
         let config = io.config();
+        if !self.is_dirty(map, config) {
+            return false;
+        }
+        let kept = tiers.kept_blocks_max(map, io);
         self.is_dirtier_than(config.writeback_high_percent, kept, map)
             || (self.is_dirtier_than(config.writeback_low_percent, kept, map)
                 && (self.writing_back || (quiet && steering.homes_in_quiet)))
