@@ -179,7 +179,7 @@ fn objects() -> Vec<u8> {
 pub fn records() -> Vec<Vec<u8>> {
     let mut writer = RecordWriter::default();
     for block in 0..40 {
-        writer.block(FLAG_CHECKSUMS, 100 + block, 40 + block, NONE, 7 + block);
+        writer.block(FLAG_CHECKSUMS, 100 + block, 40 + block, NONE, 7 + block as u32);
     }
     writer.block(FLAG_HOME, 300, NONE, NONE, 0);
     writer.block(0, 301, 5, 9, 1);

@@ -96,13 +96,13 @@ pub enum ObjectOp {
         /// Whose they are.
         from: ObjectId,
         /// The first of them.
-        from_block: u32,
+        from_block: u64,
         /// Who has them, too.
         to: ObjectId,
         /// Its first block that changes.
-        to_block: u32,
+        to_block: u64,
         /// How many, in both within the size.
-        blocks: u32,
+        blocks: u64,
     },
     /// A volume as it is now, under a name of its own: by reference, and it never changes.
     Snapshot {

@@ -76,7 +76,7 @@ pub struct ReadPart {
     /// First block.
     pub(crate) logical: Logical,
     /// How many.
-    pub(crate) count: u32,
+    pub(crate) count: u64,
     /// First slot, or `NONE` for a home.
     pub(crate) slot: Slot,
     /// Expected checksums; empty if they are to be looked up by slot, or unknown.
@@ -145,7 +145,7 @@ impl MoveKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationIo {
     /// The read from this part on.
-    Read(u32),
+    Read(u64),
     /// A write of some parts.
     Write {
         /// Which.
@@ -166,9 +166,9 @@ pub enum MigrationIo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// The first.
-    pub(crate) first: u32,
+    pub(crate) first: u64,
     /// How many.
-    pub(crate) count: u32,
+    pub(crate) count: u64,
 }
 
 impl Parts {

@@ -160,10 +160,9 @@ impl LiveEngine for Engine {
             (start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)).take(EXTENT_BLOCKS_MAX as usize)
         {
             let next = ((block + 1) * BLOCK_BYTES).min(end);
-            let logical = match (u32::try_from(block), found.lies_in_runs()) {
-                (Ok(block), true) => self.objects().single(object, block, block + 1),
-                (Ok(block), false) => Some(found.first + block),
-                (Err(_), _) => None,
+            let logical = match found.lies_in_runs() {
+                true => self.objects().single(object, block, block + 1),
+                false => (block < found.blocks).then_some(found.first + block),
             };
             let allocated = logical.is_some_and(|logical| self.map().state(logical) != 0);
             match out.last_mut() {

@@ -75,8 +75,8 @@ impl State {
                 self.blocks -= cut.len() as u64;
             }
             Change::Share { from, from_block, to, to_block, blocks } => {
-                let (first, at) = (u64::from(*from_block), u64::from(*to_block));
-                let count = u64::from(*blocks);
+                let (first, at) = (*from_block, *to_block);
+                let count = *blocks;
                 let source = &self.object(*from).blocks;
                 let shared: Vec<(u64, Box<Block>)> = source
                     .range(first..first + count)

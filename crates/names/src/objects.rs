@@ -79,13 +79,13 @@ pub enum Change {
         /// Whose they are.
         from: ObjectId,
         /// The first of them.
-        from_block: u32,
+        from_block: u64,
         /// Who has them, too.
         to: ObjectId,
         /// Its first block that changes.
-        to_block: u32,
+        to_block: u64,
         /// How many, in both within the size.
-        blocks: u32,
+        blocks: u64,
     },
     /// An attribute that there is goes.
     Unset {

@@ -50,8 +50,7 @@ impl Tree {
         let overlaps = it.from == it.to
             && it.from_bytes.abs_diff(it.to_bytes) < shared.next_multiple_of(BLOCK_BYTES);
         let fits = starts.iter().all(|at| at.is_multiple_of(BLOCK_BYTES));
-        let blocks = |bytes: u64| u32::try_from(bytes.div_ceil(BLOCK_BYTES)).is_ok();
-        let is_known = blocks(it.from_bytes + length) && blocks(end);
+        let is_known = it.from_bytes + length <= FILE_BYTES_MAX && end <= FILE_BYTES_MAX;
         if !fits || overlaps || !is_known || shared < SHARED_BYTES_MIN {
             return Err(NameError::Unsupported);
         }
@@ -84,7 +83,7 @@ impl Tree {
             draft.resize(it.to, end.next_multiple_of(BLOCK_BYTES));
             draft.inode(it.to)?.tail_epoch = self.epoch;
         }
-        let block = |bytes: u64| u32::try_from(bytes / BLOCK_BYTES).expect("asked above");
+        let block = |bytes: u64| bytes / BLOCK_BYTES;
         draft.share(Change::Share {
             from: it.from,
             from_block: block(it.from_bytes),

@@ -35,9 +35,9 @@ pub struct Snapshotting {
     /// The same in the step that was planned last.
     met: BTreeMap<ObjectId, Copied>,
     names_max: u64,
-    blocks_max: u32,
+    blocks_max: u64,
     /// Most blocks that the step that was planned last shares at once.
-    blocks_planned: u32,
+    blocks_planned: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -71,8 +71,8 @@ struct Level {
 struct Part {
     source: ObjectId,
     copy: ObjectId,
-    next: u32,
-    end: u32,
+    next: u64,
+    end: u64,
 }
 
 impl Tree {
@@ -102,7 +102,7 @@ impl Tree {
             copies: BTreeMap::new(),
             met: BTreeMap::new(),
             names_max: NAMES_MAX,
-            blocks_max: u32::MAX,
+            blocks_max: u64::MAX,
             blocks_planned: 0,
         })
     }
@@ -317,8 +317,10 @@ impl Snapshotting {
 /// All blocks of a file.
 fn part_of(source: ObjectId, copy: ObjectId, inode: &Inode) -> Result<Part, NameError> {
     let bytes = if inode.kind() == Kind::File { inode.size_bytes } else { 0 };
-    let end = u32::try_from(bytes.div_ceil(BLOCK_BYTES)).ok().filter(|_| bytes <= FILE_BYTES_MAX);
-    let end = end.ok_or(NameError::Damaged(source))?;
+    if bytes > FILE_BYTES_MAX {
+        return Err(NameError::Damaged(source));
+    }
+    let end = bytes.div_ceil(BLOCK_BYTES);
     Ok(Part { source, copy, next: 0, end })
 }
 

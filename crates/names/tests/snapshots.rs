@@ -129,7 +129,7 @@ impl Run {
         let mut it = self.on.tree.begin_snapshot(&self.on.store, name, now_ns).unwrap();
         // small steps, as if batches had hardly any room
         let room = self.rng.between(8, 40) as usize;
-        let blocks_max = self.rng.between(1, 6) as u32;
+        let blocks_max = self.rng.between(1, 6);
         while !it.is_done() {
             let changes = it.plan(&self.on.tree, &self.on.store).unwrap();
             let is_large =

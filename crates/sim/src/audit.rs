@@ -119,14 +119,14 @@ impl Simulation {
                 }
             }
         }
-        for block in 0..map.logical().block_count() as u32 {
+        for block in 0..map.logical().block_count() as u64 {
             if map.state(block) & HOME != 0 {
                 self.audit_home(block, told);
             }
         }
     }
 
-    fn audit_home(&self, block: u32, told: &mut Vec<String>) {
+    fn audit_home(&self, block: u64, told: &mut Vec<String>) {
         let map = self.engine.map();
         let Some(home) = self.block_at(self.engine.home_of(block)) else { return };
         let entry = map.entry(block);

@@ -98,7 +98,7 @@ fn extents_of(sim: &Simulation, block: u64) -> Vec<Extent> {
     let Some((_, volume)) = engine.objects().iter().find(|(id, _)| *id == VOLUME) else {
         return Vec::new();
     };
-    let logical = volume.first + block as u32;
+    let logical = volume.first + block;
     let of_slot = |slot: Slot| {
         let region = map.slots().region(slot);
         (region.device, (region.address(slot), region.address(slot) + BLOCK_BYTES))
@@ -108,7 +108,7 @@ fn extents_of(sim: &Simulation, block: u64) -> Vec<Extent> {
         match place {
             Place::Ssd(slot) | Place::Log(slot) if slot != NONE => extents.push(of_slot(slot)),
             Place::Ssd(_) | Place::Log(_) => {}
-            Place::Home => extents.extend(home_extents(sim, u64::from(logical))),
+            Place::Home => extents.extend(home_extents(sim, logical)),
         }
     }
     extents.extend(map.fragments(logical).iter().map(|fragment| of_slot(fragment.slot)));
@@ -116,8 +116,7 @@ fn extents_of(sim: &Simulation, block: u64) -> Vec<Extent> {
 }
 
 fn home_extents(sim: &Simulation, logical: u64) -> Vec<Extent> {
-    let block = u32::try_from(logical).expect("a block's number");
-    let (home, first) = sim.engine.home_of(block);
+    let (home, first) = sim.engine.home_of(logical);
     let mut extents = vec![(home, (first, first + BLOCK_BYTES))];
     for device in sim.engine.devices() {
         let layout = &device.layout;

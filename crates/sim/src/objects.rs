@@ -172,7 +172,7 @@ impl Files {
     /// A clone of a file under a new id, of a part of one over a part of another one, or a snapshot.
     fn draw_clone(&mut self, rng: &mut Rng) -> Vec<ObjectOp> {
         let state = self.now();
-        let blocks = |id: u64| state[&id].size_bytes.div_ceil(BLOCK_BYTES) as u32;
+        let blocks = |id: u64| state[&id].size_bytes.div_ceil(BLOCK_BYTES);
         let files: Vec<u64> = state.keys().copied().filter(|&id| id != VOLUME.0).collect();
         let snapshots: Vec<u64> =
             files.iter().copied().filter(|id| state[id].is_snapshot).collect();
@@ -200,9 +200,9 @@ impl Files {
             return vec![made, size, share];
         }
         let to = pick(rng, &thin);
-        let count = rng.between(1, u64::from(all.min(blocks(to)).min(20))) as u32;
-        let from_block = rng.below(u64::from(all - count + 1)) as u32;
-        let to_block = rng.below(u64::from(blocks(to) - count + 1)) as u32;
+        let count = rng.between(1, all.min(blocks(to)).min(20));
+        let from_block = rng.below(all - count + 1);
+        let to_block = rng.below(blocks(to) - count + 1);
         if from == to && from_block.abs_diff(to_block) < count {
             return Vec::new();
         }
@@ -357,7 +357,7 @@ impl Files {
             };
             let (first, at, blocks) = match op {
                 ObjectOp::Share { from_block, to_block, blocks, .. } => {
-                    (u64::from(*from_block), u64::from(*to_block), u64::from(*blocks))
+                    (*from_block, *to_block, *blocks)
                 }
                 _ => (0, 0, source.touched().last().map_or(0, |last| last + 1)),
             };

@@ -111,7 +111,7 @@ fn wait(
 
 fn state_of(sim: &Simulation) -> Objects {
     let objects = sim.engine.objects().iter();
-    objects.map(|(id, o)| (id.0, (o.name.clone(), u64::from(o.blocks)))).collect()
+    objects.map(|(id, o)| (id.0, (o.name.clone(), o.blocks))).collect()
 }
 
 /// A token that tells whose it is.

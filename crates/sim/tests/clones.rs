@@ -191,7 +191,7 @@ fn a_discard_of_many_shared_pieces_takes_several_commits() {
     }
     batch(&mut sim, 2, thin(CLONE).to_vec());
     // one batch shares as many pieces as one commit has room for
-    for first in (0..BLOCKS as u32).step_by(60) {
+    for first in (0..BLOCKS).step_by(60) {
         let share = ObjectOp::Share {
             from: FILE,
             from_block: first,
@@ -199,7 +199,7 @@ fn a_discard_of_many_shared_pieces_takes_several_commits() {
             to_block: first,
             blocks: 60,
         };
-        batch(&mut sim, 1000 + u64::from(first), vec![share]);
+        batch(&mut sim, 1000 + first, vec![share]);
     }
     // the first and the last block are left in part
     let mut request = Request::new(

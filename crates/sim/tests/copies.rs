@@ -31,7 +31,6 @@ fn address(engine: &Engine, block: Logical, place: Place) -> (DeviceId, u64) {
         let region = engine.map().slots().region(slot);
         return (region.device, region.address(slot));
     }
-    let block = u64::from(block);
     let home = engine.devices().iter().find_map(|device| {
         let layout = &device.layout;
         let nth = block.checked_sub(layout.home_first).filter(|&nth| nth < layout.home_blocks)?;
@@ -75,7 +74,7 @@ fn damage_tails(run: &Run, rng: &mut Rng, kinds: &mut BTreeSet<ServedFrom>) {
             let at = address(&run.sim.engine, block, place);
             let mut sim = run.sim.clone();
             sim.corrupt(at.0, at.1 + rng.below(8) * 512, rng.below(64) as u16);
-            let offset = u64::from(block - first) * BLOCK_BYTES;
+            let offset = (block - first) * BLOCK_BYTES;
             assert!(read(&mut sim, (offset, BLOCK_BYTES)), "another copy answers");
             let bad = &sim.engine.stats().bad_places;
             if let Some(found) = bad.get(&at) {

@@ -99,10 +99,10 @@ fn of_hard_drives(nth: u8) -> SwarmConfig {
 }
 
 /// Blocks that are at home on this drive.
-fn at_home_on(run: &Run, device: DeviceId) -> Vec<u32> {
+fn at_home_on(run: &Run, device: DeviceId) -> Vec<u64> {
     let (engine, map) = (&run.sim.engine, run.sim.engine.map());
-    let lies = |block: &u32| map.state(*block) & HOME != 0 && engine.home_of(*block).0 == device;
-    (0..map.logical().block_count() as u32).filter(lies).collect()
+    let lies = |block: &u64| map.state(*block) & HOME != 0 && engine.home_of(*block).0 == device;
+    (0..map.logical().block_count() as u64).filter(lies).collect()
 }
 
 #[test]
@@ -179,8 +179,8 @@ fn a_home_that_cannot_be_read_is_left_where_a_copy_is_sound() {
     let mut run = Run::new(config).unwrap();
     let device = DeviceId(2);
     let with_copy = |run: &Run| {
-        let has_copy = |block: &u32| run.sim.engine.map().entry(*block).ssd != NONE;
-        at_home_on(run, device).into_iter().filter(has_copy).collect::<Vec<u32>>()
+        let has_copy = |block: &u64| run.sim.engine.map().entry(*block).ssd != NONE;
+        at_home_on(run, device).into_iter().filter(has_copy).collect::<Vec<u64>>()
     };
     while with_copy(&run).len() < 20 {
         assert!(run.step().unwrap(), "something comes home before it begins");

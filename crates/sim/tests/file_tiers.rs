@@ -96,7 +96,7 @@ impl Pool {
 
     fn entries(&self, file: ObjectId) -> Vec<Entry> {
         let engine = &self.sim.engine;
-        let pieces = engine.objects().pieces(file, 0, BLOCKS as u32);
+        let pieces = engine.objects().pieces(file, 0, BLOCKS);
         let blocks = pieces.iter().flat_map(|piece| {
             let first = piece.logical.expect("all of it was written");
             first..first + piece.count

@@ -64,14 +64,14 @@ fn is_continued(last: &BadCopy, next: &BadCopy) -> bool {
     expected == *next
 }
 
-fn volume_of(pool: &PoolConfig, engine: &Engine, logical: u32) -> (Option<usize>, u64) {
+fn volume_of(pool: &PoolConfig, engine: &Engine, logical: u64) -> (Option<usize>, u64) {
     let owner = engine
         .objects()
         .iter()
         .find(|(_, object)| logical >= object.first && logical - object.first < object.blocks);
     let Some((id, object)) = owner else { return (None, 0) };
     let volume = pool.volumes.iter().position(|volume| volume.object() == id);
-    (volume, u64::from(logical - object.first) * BLOCK_BYTES)
+    (volume, (logical - object.first) * BLOCK_BYTES)
 }
 
 fn kind(bad: &BadPlace) -> &'static str {

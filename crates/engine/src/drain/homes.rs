@@ -23,8 +23,8 @@ use tandem_block::DeviceId;
 
 /// Runs looked at in one step at most, and blocks in one that hold nothing: bounds the time that an event
 /// takes.
-pub(super) const LOOK_RUNS_MAX: u32 = 64;
-const EMPTY_BLOCKS_MAX: u32 = 16_384;
+pub(super) const LOOK_RUNS_MAX: u64 = 64;
+const EMPTY_BLOCKS_MAX: u64 = 16_384;
 /// Runs that wait for a flush at most: with it all of them become records of one unit.
 const WAITING_RUNS_MAX: usize = 64;
 

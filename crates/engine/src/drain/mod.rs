@@ -303,7 +303,7 @@ impl Evacuation {
         io: &DeviceIo,
     ) -> u64 {
         let blocks = match io.ssds().iter().position(|&id| id == device) {
-            Some(ssd) => u64::from(map.ssd_used(ssd)),
+            Some(ssd) => map.ssd_used(ssd),
             None => self.blocks_on_hdd(device, map, objects, io),
         };
         blocks * BLOCK_BYTES

@@ -40,8 +40,8 @@ impl Evacuation {
         }
         let places = io.home_places(device);
         let (free, room) = objects.room_without(places, &io.open_places(device));
-        assert!(free <= u64::from(places.count), "a place has the home of one block");
-        let wanted = u64::from(places.count) - free;
+        assert!(free <= places.count, "a place has the home of one block");
+        let wanted = places.count - free;
         if wanted > room {
             let (room, wanted) = (room * BLOCK_BYTES, wanted * BLOCK_BYTES);
             return Err(DrainError::NoRoom { room, wanted });
@@ -73,7 +73,7 @@ impl Evacuation {
     pub(super) fn take_target(
         &self,
         device: DeviceId,
-        wanted: u32,
+        wanted: u64,
         objects: &mut Objects,
         io: &DeviceIo,
     ) -> Option<BlockRange> {

@@ -31,7 +31,7 @@ use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration};
 
 /// Slots looked at in one step at most: bounds the time that an event takes.
-const LOOK_SLOTS_MAX: u32 = 16_384;
+const LOOK_SLOTS_MAX: u64 = 16_384;
 /// Commands of one move at most.
 const RUNS_MAX: usize = 32;
 /// It looks again after this long if nothing could be moved.
@@ -242,7 +242,7 @@ impl Evacuation {
                 at += 1;
                 continue;
             }
-            let Some(run) = map.allocate_ssd(sound as u32) else { break };
+            let Some(run) = map.allocate_ssd(sound as u64) else { break };
             let region = *map.slots().region(run.slot);
             let drains = self.current.as_deref().filter(|drain| drain.moves());
             assert!(
@@ -254,7 +254,7 @@ impl Evacuation {
             }
             let op = IoOp::Write {
                 offset_bytes: region.address(run.slot),
-                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                length_bytes: run.count * BLOCK_BYTES,
                 from: m.buffer,
                 from_offset_bytes: at as u64 * BLOCK_BYTES,
                 fua: false,
@@ -264,7 +264,7 @@ impl Evacuation {
                 region.device,
                 op,
                 Owner::Migration(MigrationIo::Write {
-                    parts: Parts { first: at as u32, count: run.count },
+                    parts: Parts { first: at as u64, count: run.count },
                     kind: MoveKind::Drain,
                 }),
                 io,

@@ -27,7 +27,7 @@ impl Migration {
         let others: u64 = (0..io.ssds().len())
             .filter(|&ssd| io.ssds()[ssd] != device)
             .filter(|&ssd| io[io.ssds()[ssd]].takes_new())
-            .map(|ssd| u64::from(store.map.allocators()[ssd].slot_count()))
+            .map(|ssd| store.map.allocators()[ssd].slot_count())
             .sum();
         policy.tiers.try_space(others, &store.map).map_err(DrainError::Tier)?;
         if io.hdds().is_empty() {

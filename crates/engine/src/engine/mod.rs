@@ -111,14 +111,14 @@ impl Store {
     ) {
         assert!(layouts.len() == io.drives().len(), "each drive has a layout");
         let mut regions = Vec::new();
-        let mut next = 0u32;
+        let mut next = 0u64;
         for want_log in [false, true] {
             for (id, layout) in layouts.iter().enumerate() {
                 let is_log = io.config().devices[id].role == Role::Hdd;
                 if is_log != want_log || layout.slot_count == 0 {
                     continue;
                 }
-                let count = u32::try_from(layout.slot_count).expect("checked by the layout");
+                let count = layout.slot_count;
                 regions.push(SlotRegion {
                     device: DeviceId(id as u8),
                     is_log,
@@ -130,7 +130,7 @@ impl Store {
             }
         }
         let blocks = logical_blocks(layouts, io);
-        let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
+        let segment_slots = io.config().log_segment_bytes / BLOCK_BYTES;
         for (id, layout) in layouts.iter().enumerate() {
             let bcw = self.controller_of(DeviceId(id as u8), policy, io);
             let device = &mut io[DeviceId(id as u8)];
@@ -142,7 +142,7 @@ impl Store {
             device.bcw = bcw;
         }
         self.map = Map::new(regions, blocks as usize, io.drives().len());
-        volumes.objects = Objects::new(u32::try_from(blocks).expect("checked by the layout"));
+        volumes.objects = Objects::new(blocks);
         volumes.object_changes.bound_objects(
             &layouts[io.config().metadata_device()],
             &mut volumes.objects,

@@ -1,6 +1,7 @@
 //! How are numbers laid into bytes and taken out again? Little-endian, bounds-checked.
 
 use super::FormatError;
+use crate::map::slots::{number_from_disk, number_to_disk};
 
 /// Appends numbers to a byte vector.
 #[derive(Debug, Default)]
@@ -25,6 +26,10 @@ impl Writer {
     /// Appends eight bytes.
     pub(crate) fn u64(&mut self, value: u64) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+    /// Appends the number of a block or slot, or `NONE`, in four bytes.
+    pub(crate) fn number(&mut self, value: u64) {
+        self.u32(number_to_disk(value));
     }
     /// Appends sixteen bytes.
     pub(crate) fn u128(&mut self, value: u128) {
@@ -94,6 +99,10 @@ impl<'a> Reader<'a> {
     /// Eight bytes.
     pub(crate) fn u64(&mut self) -> Result<u64, FormatError> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+    /// The number of a block or slot, or `NONE`.
+    pub(crate) fn number(&mut self) -> Result<u64, FormatError> {
+        Ok(number_from_disk(self.u32()?))
     }
     /// Sixteen bytes.
     pub(crate) fn u128(&mut self) -> Result<u128, FormatError> {

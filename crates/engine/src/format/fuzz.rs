@@ -161,7 +161,7 @@ pub fn records(body: &[u8]) -> Result<(), FormatError> {
     for found in record::decode(body)? {
         match found {
             record::Record::Run(run) => {
-                let count = u32::try_from(run.checksums.len()).expect("a run is short");
+                let count = run.checksums.len() as u64;
                 assert!(count > 0, "a run of nothing");
                 for start in [run.logical, run.ssd, run.log] {
                     let fits = start.checked_add(count).is_some();

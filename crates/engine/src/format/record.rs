@@ -25,6 +25,7 @@
 use super::FormatError;
 use super::cursor::{Reader, Writer};
 use crate::map::runs::Piece;
+use crate::map::slots::NUMBERS_END;
 use crate::map::space::BlockRange;
 use crate::map::{Logical, NONE, Slot};
 use tandem_block::{KEY_BYTES_MAX, ObjectKind, VALUE_BYTES_MAX};
@@ -123,7 +124,7 @@ pub struct ObjectRecord {
     /// First logical block.
     pub first: Logical,
     /// Logical blocks reserved for it.
-    pub blocks: u32,
+    pub blocks: u64,
     /// Reserved, zero.
     pub flags: u32,
     /// Its name.
@@ -251,9 +252,9 @@ impl RecordWriter {
         self.out.u8(flags);
         self.out.u8(0);
         self.out.u16(0);
-        self.out.u32(logical);
-        self.out.u32(ssd);
-        self.out.u32(log);
+        self.out.number(logical);
+        self.out.number(ssd);
+        self.out.number(log);
         if flags & FLAG_CHECKSUMS != 0 {
             self.out.u32(checksum);
         }
@@ -276,13 +277,13 @@ impl RecordWriter {
         self.out.u8(record.flags);
         self.out.u8(record.fragments.len() as u8);
         self.out.u16(0);
-        self.out.u32(record.logical);
-        self.out.u32(record.ssd);
-        self.out.u32(record.log);
+        self.out.number(record.logical);
+        self.out.number(record.ssd);
+        self.out.number(record.log);
         self.out.u32(record.checksum);
         for fragment in &record.fragments {
             assert!(fragment.mask != 0 && fragment.slot != NONE, "a fragment is somewhere");
-            self.out.u32(fragment.slot);
+            self.out.number(fragment.slot);
             self.out.u32(fragment.checksum);
             self.out.u32(u32::from(fragment.mask));
         }
@@ -308,8 +309,8 @@ impl RecordWriter {
         self.header(KIND_OBJECT, OBJECT_RECORD_BYTES - 4 + object.name.len());
         self.out.u64(object.id);
         self.out.u64(object.size_bytes);
-        self.out.u32(object.first);
-        self.out.u32(object.blocks);
+        self.out.number(object.first);
+        self.out.number(object.blocks);
         self.out.u32(object.flags);
         self.out.text(&object.name);
     }
@@ -343,9 +344,9 @@ impl RecordWriter {
         let version = if is_shared { VERSION_SHARED } else { VERSION };
         self.header_of(KIND_PIECE, version, PIECE_RECORD_BYTES - 4);
         self.out.u64(id);
-        self.out.u32(piece.offset);
-        self.out.u32(piece.logical.unwrap_or(NONE));
-        self.out.u32(piece.count);
+        self.out.number(piece.offset);
+        self.out.number(piece.logical.unwrap_or(NONE));
+        self.out.number(piece.count);
     }
 
     /// Adds an attribute.
@@ -374,9 +375,9 @@ impl RecordWriter {
         assert!(blocks.count > 0, "some homes lie there");
         self.close();
         self.header(KIND_HOMES, HOMES_RECORD_BYTES - 4);
-        self.out.u32(blocks.first);
-        self.out.u32(place);
-        self.out.u32(blocks.count);
+        self.out.number(blocks.first);
+        self.out.number(place);
+        self.out.number(blocks.count);
     }
 
     fn header(&mut self, kind: u8, body_bytes: usize) {
@@ -475,20 +476,20 @@ fn run(reader: &mut Reader<'_>) -> Result<RunRecord, FormatError> {
     let flags = reader.u8()?;
     reader.u8()?;
     let count = usize::from(reader.u16()?);
-    let logical = reader.u32()?;
-    let ssd = reader.u32()?;
-    let log = reader.u32()?;
+    let logical = reader.number()?;
+    let ssd = reader.number()?;
+    let log = reader.number()?;
     let sums = if flags & FLAG_CHECKSUMS != 0 { count } else { 0 };
     if count == 0 || reader.left() != 4 * sums {
         return Err(field("count", count as u64));
     }
     for start in [logical, ssd, log] {
-        if start != NONE && start.checked_add(count as u32).is_none_or(|end| end == NONE) {
-            return Err(field("place", u64::from(start)));
+        if start != NONE && start + count as u64 >= NUMBERS_END {
+            return Err(field("place", start));
         }
     }
     if logical == NONE {
-        return Err(field("logical block", u64::from(logical)));
+        return Err(field("logical block", logical));
     }
     let mut checksums = vec![0; count];
     for checksum in &mut checksums[..sums] {
@@ -501,14 +502,14 @@ fn fragmented(reader: &mut Reader<'_>) -> Result<FragmentedRecord, FormatError> 
     let flags = reader.u8()?;
     let count = usize::from(reader.u8()?);
     reader.u16()?;
-    let (logical, ssd, log) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let (logical, ssd, log) = (reader.number()?, reader.number()?, reader.number()?);
     let checksum = reader.u32()?;
     if count == 0 || count > FRAGMENTS_MAX {
         return Err(field("fragments", count as u64));
     }
     let mut fragments = Vec::with_capacity(count);
     for _ in 0..count {
-        let (slot, checksum) = (reader.u32()?, reader.u32()?);
+        let (slot, checksum) = (reader.number()?, reader.u32()?);
         let mask = reader.u32()?;
         if mask == 0 || mask > 255 {
             return Err(field("mask", u64::from(mask)));
@@ -522,8 +523,8 @@ fn object(reader: &mut Reader<'_>) -> Result<ObjectRecord, FormatError> {
     Ok(ObjectRecord {
         id: reader.u64()?,
         size_bytes: reader.u64()?,
-        first: reader.u32()?,
-        blocks: reader.u32()?,
+        first: reader.number()?,
+        blocks: reader.number()?,
         flags: reader.u32()?,
         name: reader.text()?,
         in_pieces: None,
@@ -552,23 +553,32 @@ fn thin(reader: &mut Reader<'_>) -> Result<ThinRecord, FormatError> {
     Ok(ThinRecord { id, size_bytes, volume, owner, kind })
 }
 
+/// Can there be so many blocks?
+fn is_count(count: u64) -> bool {
+    count > 0 && count < NUMBERS_END
+}
+
 fn piece(reader: &mut Reader<'_>, is_shared: bool) -> Result<Record, FormatError> {
-    let (id, offset) = (reader.u64()?, reader.u32()?);
-    let (logical, count) = (reader.u32()?, reader.u32()?);
+    let (id, offset) = (reader.u64()?, reader.number()?);
+    let (logical, count) = (reader.number()?, reader.number()?);
     let logical = (logical != NONE).then_some(logical);
-    let ends = |first: u32| first.checked_add(count).is_some_and(|end| end != NONE);
-    if count == 0 || offset.checked_add(count).is_none() || !logical.is_none_or(ends) {
-        return Err(field("count of a piece", u64::from(count)));
+    let ends = |first: u64| first + count < NUMBERS_END;
+    if !is_count(count)
+        || offset == NONE
+        || offset + count > NUMBERS_END
+        || !logical.is_none_or(ends)
+    {
+        return Err(field("count of a piece", count));
     }
     let piece = Piece { offset, logical, count };
     Ok(if is_shared { Record::SharedPiece(id, piece) } else { Record::Piece(id, piece) })
 }
 
 fn homes(reader: &mut Reader<'_>) -> Result<Record, FormatError> {
-    let (first, place, count) = (reader.u32()?, reader.u32()?, reader.u32()?);
-    let ends = |first: u32| first.checked_add(count).is_some_and(|end| end != NONE);
-    if count == 0 || !ends(first) || !ends(place) {
-        return Err(field("count of homes", u64::from(count)));
+    let (first, place, count) = (reader.number()?, reader.number()?, reader.number()?);
+    let ends = |place: u64| place != NONE && place + count < NUMBERS_END;
+    if !is_count(count) || !ends(first) || !ends(place) {
+        return Err(field("count of homes", count));
     }
     Ok(Record::Homes(BlockRange { first, count }, place))
 }
@@ -592,7 +602,7 @@ mod tests {
     fn adjacent_blocks_become_one_run() {
         let mut writer = RecordWriter::default();
         for i in 0..5 {
-            writer.block(FLAG_CHECKSUMS, 100 + i, 40 + i, NONE, 7 + i);
+            writer.block(FLAG_CHECKSUMS, 100 + i, 40 + i, NONE, 7 + i as u32);
         }
         writer.block(FLAG_CHECKSUMS, 105, 99, NONE, 1);
         writer.block(FLAG_HOME, 106, NONE, NONE, 0);

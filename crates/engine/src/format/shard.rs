@@ -18,6 +18,7 @@
 
 use super::cursor::{Reader, Writer};
 use super::{FormatError, crc32c};
+use crate::map::slots::number_from_disk;
 
 /// Bytes of a shard on disk.
 pub const SHARD_BYTES: u64 = 32 * 1024;
@@ -45,7 +46,7 @@ pub(crate) fn home_shards(homes: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotEntry {
     /// The logical block, or `NONE`.
-    pub owner: u32,
+    pub owner: u64,
     /// Its checksum.
     pub checksum: u32,
     /// 255 for a whole block, else the sectors of a fragment.
@@ -76,7 +77,7 @@ impl ShardWriter {
     /// Adds the next slot.
     pub fn slot(&mut self, entry: SlotEntry) {
         assert!(entry.mask != 0, "a slot holds sectors of its block");
-        self.out.u32(entry.owner);
+        self.out.number(entry.owner);
         self.out.u32(entry.checksum);
         self.out.u8(entry.mask);
         self.out.u8(entry.order);
@@ -130,7 +131,7 @@ pub fn shard_checkpoint(bytes: &[u8], pool: u128, index: u64) -> Result<u64, For
 /// The slots of a verified shard, as many as it has room for.
 pub(crate) fn shard_slots(bytes: &[u8]) -> impl Iterator<Item = SlotEntry> + '_ {
     bytes[HEADER_BYTES..].chunks_exact(SLOT_BYTES).map(|b| SlotEntry {
-        owner: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),
+        owner: number_from_disk(u32::from_le_bytes([b[0], b[1], b[2], b[3]])),
         checksum: u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
         mask: b[8],
         order: b[9],

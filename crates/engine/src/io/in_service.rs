@@ -84,8 +84,7 @@ impl DeviceIo {
     /// The places of the homes on a hard drive.
     pub(crate) fn home_places(&self, device: DeviceId) -> BlockRange {
         let layout = &self[device].layout;
-        let number = |blocks: u64| u32::try_from(blocks).expect("checked by the layout");
-        BlockRange { first: number(layout.home_first), count: number(layout.home_blocks) }
+        BlockRange { first: layout.home_first, count: layout.home_blocks }
     }
 
     /// Places of homes on all other hard drives that take something new.

@@ -12,7 +12,7 @@ impl DeviceIo {
         let now = self.now();
         let d = &mut self[device];
         let (bcw, log) = (d.bcw.as_mut()?, d.log.as_ref()?);
-        let left_bytes = u64::from(log.slots_before_break()) * BLOCK_BYTES;
+        let left_bytes = log.slots_before_break() * BLOCK_BYTES;
         let breaks = log.breaks_within(bcw.wanted_bytes().div_ceil(BLOCK_BYTES));
         if breaks { bcw.pad_over_break(now, left_bytes) } else { None }
     }

@@ -14,7 +14,7 @@ use tandem_block::BLOCK_BYTES;
 /// It can be cloned only because a whole engine can, for tests that fork one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a pin that is not given back keeps its blocks for ever"]
-pub struct Pin(Option<u32>);
+pub struct Pin(Option<u64>);
 
 impl Pin {
     /// The pin of what names no blocks: a flush, metadata, or a write whose blocks are not chosen yet.
@@ -42,7 +42,7 @@ pub(crate) struct Pins {
     pinned: Slab<Pinned>,
     /// How many pins touch the blocks of each stretch, all stretches of equal remainder together: a thousand
     /// slots are freed at once, and most of them lie near no pin.
-    near: Box<[u32]>,
+    near: Box<[u64]>,
     /// A pin that somebody waited for has ended.
     freed: bool,
     #[cfg(feature = "mutants")]
@@ -90,7 +90,7 @@ impl Pins {
         assert!(length_bytes > 0, "a command that moves data names some");
         let key = self.pinned.insert(Pinned { first_block, end_block, awaited: false });
         nears(first_block, end_block).for_each(|at| self.near[at] += 1);
-        Pin(Some(u32::try_from(key).expect("commands in flight are bounded")))
+        Pin(Some(u64::try_from(key).expect("commands in flight are bounded")))
     }
 
     /// For a mutant: the next command names blocks that it does not pin.
@@ -166,11 +166,9 @@ impl Pins {
     /// command names (true) and parts that wait for a command's end (false).
     pub(crate) fn split(&mut self, run: Run, first_block: u64) -> Vec<(Run, bool)> {
         let mut parts = Vec::new();
-        let (mut at, end) = (first_block, first_block + u64::from(run.count));
-        let part = |from: u64, to: u64| Run {
-            slot: run.slot + (from - first_block) as u32,
-            count: (to - from) as u32,
-        };
+        let (mut at, end) = (first_block, first_block + run.count);
+        let part =
+            |from: u64, to: u64| Run { slot: run.slot + (from - first_block), count: to - from };
         assert!(run.count > 0, "slots were freed");
         while at < end {
             let Some((from, to)) = self.first_pinned(at, end) else {
@@ -184,7 +182,7 @@ impl Pins {
             at = to;
         }
         assert!(
-            parts.iter().map(|(run, _)| run.count).sum::<u32>() == run.count,
+            parts.iter().map(|(run, _)| run.count).sum::<u64>() == run.count,
             "the parts are the run"
         );
         parts
@@ -205,7 +203,7 @@ mod tests {
         }
     }
 
-    fn run(slot: u32, count: u32) -> Run {
+    fn run(slot: u64, count: u64) -> Run {
         Run { slot, count }
     }
 
@@ -228,7 +226,7 @@ mod tests {
         assert!(pins.touches(1005, 1) && !pins.touches(1002, 2) && !pins.touches(5000, 1));
         assert!(!pins.touches(0, 1), "what was given back lies nowhere");
         pins.unpin(short);
-        assert!(pins.await_free(0, u64::from(u32::MAX)) && pins.is_empty());
+        assert!(pins.await_free(0, u64::MAX) && pins.is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::map::Run;
 
 impl Log {
     /// Every segment: its slots, how many live, and whether it can be appended to from its beginning.
-    pub(crate) fn segments_in_use(&self) -> impl Iterator<Item = (Run, u32, bool)> + '_ {
+    pub(crate) fn segments_in_use(&self) -> impl Iterator<Item = (Run, u64, bool)> + '_ {
         (0..self.segments.len()).map(|index| {
             let segment = &self.segments[index];
             (self.segment_run(index), segment.live, segment.state == SegmentState::Free)

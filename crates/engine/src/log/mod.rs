@@ -22,17 +22,17 @@ enum SegmentState {
 struct Segment {
     state: SegmentState,
     /// Slots that hold, or are about to hold, a block that something names.
-    live: u32,
+    live: u64,
 }
 
 /// The log of one hard drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     region: SlotRegion,
-    segment_slots: u32,
+    segment_slots: u64,
     segments: Vec<Segment>,
     open: usize,
-    next_in_open: u32,
+    next_in_open: u64,
     free: VecDeque<usize>,
     /// Asked for with every event, so it is kept.
     used_percent: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Log {
 
 impl Log {
     /// An empty log.
-    pub(crate) fn new(region: SlotRegion, segment_slots: u32) -> Self {
+    pub(crate) fn new(region: SlotRegion, segment_slots: u64) -> Self {
         assert!(region.is_log && segment_slots > 0, "a log lies in slots of a log, in segments");
         let count = (region.count / segment_slots) as usize;
         assert!(count >= 2, "a log has at least two segments");
@@ -62,7 +62,7 @@ impl Log {
 
     /// A log in which these slots live: everything with life is sealed, appending begins in the
     /// first free segment.
-    pub(crate) fn recovered(region: SlotRegion, segment_slots: u32, live: &[Slot]) -> Self {
+    pub(crate) fn recovered(region: SlotRegion, segment_slots: u64, live: &[Slot]) -> Self {
         let mut log = Log::new(region, segment_slots);
         log.segments[0].state = SegmentState::Free;
         for &slot in live {
@@ -101,13 +101,12 @@ impl Log {
 
     /// Slots that can be appended without GC.
     pub(crate) fn free_slots(&self) -> u64 {
-        u64::from(self.segment_slots - self.next_in_open)
-            + self.free.len() as u64 * u64::from(self.segment_slots)
+        (self.segment_slots - self.next_in_open) + self.free.len() as u64 * self.segment_slots
     }
 
     /// Slots that users' writes may append: without an SSD, one segment is kept for merges.
     pub(crate) fn free_slots_of_users(&self, has_ssd: bool) -> u64 {
-        let kept = if has_ssd { 0 } else { u64::from(self.segment_slots) };
+        let kept = if has_ssd { 0 } else { self.segment_slots };
         self.free_slots().saturating_sub(kept)
     }
 
@@ -124,7 +123,7 @@ impl Log {
 
     /// Appends up to `count` slots, contiguous. `None` if the log is full. With `live` they count as
     /// living until they come back with `release`; padding does not.
-    pub(crate) fn append(&mut self, count: u32, live: bool) -> Option<Run> {
+    pub(crate) fn append(&mut self, count: u64, live: bool) -> Option<Run> {
         assert!(count > 0);
         if self.next_in_open == self.segment_slots {
             let next = self.take_segment()?;
@@ -140,7 +139,7 @@ impl Log {
             self.count_used();
         }
         let count = count.min(self.segment_slots - self.next_in_open);
-        let slot = self.region.first + self.open as u32 * self.segment_slots + self.next_in_open;
+        let slot = self.region.first + self.open as u64 * self.segment_slots + self.next_in_open;
         self.next_in_open += count;
         assert!(self.next_in_open <= self.segment_slots, "what is appended lies in one segment");
         if live {
@@ -156,11 +155,11 @@ impl Log {
     pub(crate) fn breaks_within(&self, count: u64) -> bool {
         let follows =
             self.segments.get(self.open + 1).is_some_and(|s| s.state == SegmentState::Free);
-        !follows && count > u64::from(self.slots_before_break())
+        !follows && count > self.slots_before_break()
     }
 
     /// Slots left in the open segment.
-    pub(crate) fn slots_before_break(&self) -> u32 {
+    pub(crate) fn slots_before_break(&self) -> u64 {
         self.segment_slots - self.next_in_open
     }
 
@@ -219,7 +218,7 @@ impl Log {
     pub(crate) fn segment_run(&self, segment: usize) -> Run {
         assert!(segment < self.segments.len(), "a log has this segment");
         Run {
-            slot: self.region.first + segment as u32 * self.segment_slots,
+            slot: self.region.first + segment as u64 * self.segment_slots,
             count: self.segment_slots,
         }
     }
@@ -234,11 +233,11 @@ impl Log {
 
     /// Living slots.
     pub(crate) fn live_slots(&self) -> u64 {
-        self.segments.iter().map(|segment| u64::from(segment.live)).sum()
+        self.segments.iter().map(|segment| segment.live).sum()
     }
 
     /// Living slots in a segment.
-    pub(crate) fn live(&self, segment: usize) -> u32 {
+    pub(crate) fn live(&self, segment: usize) -> u64 {
         self.segments[segment].live
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Found {
     /// Where in it the slot's block begins.
     pub(crate) offset_bytes: u64,
     /// Slots from this one on.
-    pub(crate) count: u32,
+    pub(crate) count: u64,
     /// Why they are there.
     pub(crate) keeper: Keeper,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Found {
 /// A run of slots whose bytes are in RAM. It holds one reference to its buffer.
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    count: u32,
+    count: u64,
     payload: PayloadId,
     offset_bytes: u64,
     in_tail: bool,
@@ -98,7 +98,7 @@ impl ReadBack {
     ) -> bool {
         assert!(run.count > 0, "what is kept has a slot");
         self.forget(run);
-        let bytes = u64::from(run.count) * BLOCK_BYTES;
+        let bytes = run.count * BLOCK_BYTES;
         let is_cached = bytes <= self.cached_bytes_max / SHARE_MAX;
         if !is_cached && !in_tail {
             return false;
@@ -138,7 +138,7 @@ impl ReadBack {
                 continue;
             }
             held.cached = None;
-            let bytes = u64::from(held.count) * BLOCK_BYTES;
+            let bytes = held.count * BLOCK_BYTES;
             assert!(self.cached_bytes >= bytes, "what the cache keeps is counted");
             self.cached_bytes -= bytes;
             if !held.in_tail {
@@ -179,7 +179,7 @@ impl ReadBack {
                 "what is in RAM has somebody to keep it"
             );
             if held.cached.is_some() {
-                let bytes = u64::from(held.count) * BLOCK_BYTES;
+                let bytes = held.count * BLOCK_BYTES;
                 assert!(self.cached_bytes >= bytes, "what the cache keeps is counted");
                 self.cached_bytes -= bytes;
             }
@@ -210,7 +210,7 @@ impl ReadBack {
         held.was_read = true;
         Some(Found {
             payload: held.payload,
-            offset_bytes: held.offset_bytes + u64::from(skipped) * BLOCK_BYTES,
+            offset_bytes: held.offset_bytes + skipped * BLOCK_BYTES,
             count: held.count - skipped,
             keeper: if held.in_tail { Keeper::Tail } else { Keeper::Cache },
         })
@@ -230,7 +230,7 @@ fn is_kept(held: &BTreeMap<Slot, Held>, slot: Slot, number: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn run(slot: Slot, count: u32) -> Run {
+    fn run(slot: Slot, count: u64) -> Run {
         Run { slot, count }
     }
 
@@ -239,8 +239,8 @@ mod tests {
         ReadBack::new(16 * BLOCK_BYTES)
     }
 
-    fn add(cache: &mut ReadBack, slot: Slot, count: u32, in_tail: bool) {
-        assert!(cache.add(run(slot, count), PayloadId(u64::from(slot)), 0, in_tail));
+    fn add(cache: &mut ReadBack, slot: Slot, count: u64, in_tail: bool) {
+        assert!(cache.add(run(slot, count), PayloadId(slot), 0, in_tail));
         cache.shrink(|_| true);
     }
 

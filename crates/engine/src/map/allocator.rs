@@ -12,7 +12,7 @@ pub(crate) struct Allocator {
     first: Slot,
     /// A set bit is a free slot.
     free: Bits,
-    free_count: u32,
+    free_count: u64,
     cursor: usize,
 }
 
@@ -22,7 +22,7 @@ pub struct Run {
     /// First slot.
     pub(crate) slot: Slot,
     /// How many; at least 1.
-    pub(crate) count: u32,
+    pub(crate) count: u64,
 }
 
 impl Allocator {
@@ -34,13 +34,13 @@ impl Allocator {
     }
 
     /// Free slots.
-    pub(crate) fn free_count(&self) -> u32 {
+    pub(crate) fn free_count(&self) -> u64 {
         self.free_count
     }
 
     /// All slots.
-    pub(crate) fn slot_count(&self) -> u32 {
-        self.free.len() as u32
+    pub(crate) fn slot_count(&self) -> u64 {
+        self.free.len() as u64
     }
 
     /// Slot that the next search begins at; the oldest allocations lie from here on.
@@ -50,7 +50,7 @@ impl Allocator {
 
     /// Takes up to `wanted` contiguous slots: the first free run from the cursor on, cut to size.
     /// `None` if nothing is free.
-    pub(crate) fn allocate(&mut self, wanted: u32) -> Option<Run> {
+    pub(crate) fn allocate(&mut self, wanted: u64) -> Option<Run> {
         assert!(wanted > 0, "an allocation of nothing");
         if self.free_count == 0 {
             return None;
@@ -69,10 +69,10 @@ impl Allocator {
         } else {
             self.free.set_run(start, count, false);
         }
-        assert!(count as u32 <= self.free_count, "what is free is counted");
-        self.free_count -= count as u32;
+        assert!(count as u64 <= self.free_count, "what is free is counted");
+        self.free_count -= count as u64;
         self.cursor = if end == length { 0 } else { end };
-        Some(Run { slot: self.first + start as Slot, count: count as u32 })
+        Some(Run { slot: self.first + start as Slot, count: count as u64 })
     }
 
     /// Takes exactly this slot, at recovery.

@@ -56,9 +56,8 @@ impl Map {
 
     /// Blocks that wait for no hard drive before they are recorded: as counted, and one by one.
     pub(crate) fn pending_counts(&self) -> (u64, u64) {
-        let count = |queue: &[Hinted]| -> u64 {
-            queue.iter().map(|hinted| u64::from(hinted.touch.count)).sum()
-        };
+        let count =
+            |queue: &[Hinted]| -> u64 { queue.iter().map(|hinted| hinted.touch.count).sum() };
         (self.pending_blocks, count(&self.pending.ready) + count(&self.pending.ssd))
     }
 }

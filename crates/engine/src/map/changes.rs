@@ -21,7 +21,7 @@ pub(crate) struct Changed {
     /// Name, size, or that it is there.
     pub(crate) header: bool,
     /// Ranges of its blocks: first and behind the last.
-    pub(crate) blocks: Vec<(u32, u32)>,
+    pub(crate) blocks: Vec<(u64, u64)>,
     /// Keys of attributes.
     pub(crate) keys: BTreeSet<Box<[u8]>>,
 }
@@ -76,7 +76,7 @@ impl Changes {
     }
 
     /// These blocks lie elsewhere, in so many pieces, or nowhere any more.
-    pub(crate) fn blocks(&mut self, object: ObjectId, from: u32, to: u32, pieces: usize) {
+    pub(crate) fn blocks(&mut self, object: ObjectId, from: u64, to: u64, pieces: usize) {
         assert!(from < to, "some blocks changed");
         // it may lie between others that had been named as one
         self.bytes += (pieces + 2) * PIECE_RECORD_BYTES;

@@ -234,7 +234,7 @@ impl Recovered {
         let mut from = 0;
         while let Some(start) = self.homes.next_set(from, self.homes.len()) {
             let end = self.homes.next_clear(start, self.homes.len()).unwrap_or(self.homes.len());
-            map.logical.assume_home(start as Logical, (end - start) as u32);
+            map.logical.assume_home(start as Logical, (end - start) as u64);
             from = end;
         }
         map.slots = std::mem::take(&mut self.claims);
@@ -391,7 +391,7 @@ impl Map {
     }
 
     /// Marks homes valid as if they had been written and recorded long ago: how a replay begins.
-    pub(crate) fn assume_home(&mut self, first: Logical, count: u32) {
+    pub(crate) fn assume_home(&mut self, first: Logical, count: u64) {
         for block in first..first + count {
             assert_eq!(self.logical.get(block) & !HOME, 0, "only before the first write");
         }

@@ -46,7 +46,7 @@ pub(crate) enum Loaded {
 
 /// Page that holds the block's checksum.
 pub(crate) const fn page_of(block: Logical) -> u32 {
-    block / PAGE_CHECKSUMS as u32
+    (block / PAGE_CHECKSUMS as u64) as u32
 }
 
 impl HomeChecksums {
@@ -108,8 +108,8 @@ impl HomeChecksums {
     fn bring_up_to_date(&self, number: u32, page: &mut Page) {
         let Some(&version) = self.carried_versions.get(&number) else { return };
         page.version = page.version.max(version);
-        let first = number * PAGE_CHECKSUMS as u32;
-        let range = first..first.saturating_add(PAGE_CHECKSUMS as u32);
+        let first = u64::from(number) * PAGE_CHECKSUMS as u64;
+        let range = first..first + PAGE_CHECKSUMS as u64;
         for (&block, &checksum) in self.carried.range(range) {
             page.checksums[(block - first) as usize] = checksum;
         }
@@ -143,7 +143,7 @@ impl HomeChecksums {
 
     /// The first page from `from` on that has values to carry.
     pub(crate) fn next_fresh_page(&self, from: u32) -> Option<u32> {
-        let first = from.checked_mul(PAGE_CHECKSUMS as u32)?;
+        let first = u64::from(from) * PAGE_CHECKSUMS as u64;
         self.fresh.range(first..).next().map(|(&block, _)| page_of(block))
     }
 
@@ -153,8 +153,8 @@ impl HomeChecksums {
     /// # Panics
     /// If the page is not in RAM.
     pub(crate) fn carry(&mut self, pool: u128, number: u32) -> (u64, Vec<u8>) {
-        let first = number * PAGE_CHECKSUMS as u32;
-        let range = first..first.saturating_add(PAGE_CHECKSUMS as u32);
+        let first = u64::from(number) * PAGE_CHECKSUMS as u64;
+        let range = first..first + PAGE_CHECKSUMS as u64;
         let values: Vec<(Logical, u32)> =
             self.fresh.range(range).map(|(&block, &checksum)| (block, checksum)).collect();
         assert!(!values.is_empty(), "a page is written for values that it lacks");

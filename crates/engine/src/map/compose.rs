@@ -101,8 +101,8 @@ impl Map {
     ) {
         for Hinted { touch, slot } in touches {
             if !matches!(queue, Queue::Hdd(_)) {
-                assert!(self.pending_blocks >= u64::from(touch.count), "what waits is counted");
-                self.pending_blocks -= u64::from(touch.count);
+                assert!(self.pending_blocks >= touch.count, "what waits is counted");
+                self.pending_blocks -= touch.count;
             }
             for i in 0..touch.count {
                 let block = touch.logical + i;
@@ -142,7 +142,7 @@ impl Map {
             }
         };
         pending.push(rest);
-        self.pending_blocks += u64::from(rest.touch.count);
+        self.pending_blocks += rest.touch.count;
     }
 
     /// The common case: is this slot the block's only place, whole, durable (or covered) and not

@@ -9,8 +9,8 @@ impl Map {
     pub(crate) fn close_ssd(&mut self, ssd: usize, closed: bool) {
         self.closed[ssd] = closed;
         let open = || self.allocators.iter().zip(&self.closed).filter(|(_, closed)| !**closed);
-        self.ssd_free = open().map(|(a, _)| u64::from(a.free_count())).sum();
-        self.ssd_slots = open().map(|(a, _)| u64::from(a.slot_count())).sum();
+        self.ssd_free = open().map(|(a, _)| a.free_count()).sum();
+        self.ssd_slots = open().map(|(a, _)| a.slot_count()).sum();
     }
 
     /// Another drive has taken the place of this one, on which nothing lies; its slots begin there.
@@ -19,7 +19,7 @@ impl Map {
     }
 
     /// Slots of the SSD at this position that hold something, or that a crash would find something in.
-    pub(crate) fn ssd_used(&self, ssd: usize) -> u32 {
+    pub(crate) fn ssd_used(&self, ssd: usize) -> u64 {
         let allocator = &self.allocators[ssd];
         assert!(allocator.free_count() <= allocator.slot_count(), "no more is free than there is");
         allocator.slot_count() - allocator.free_count()

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Homes {
     /// First block to its place and how many follow; none that lies at its own number.
-    moved: BTreeMap<Logical, (Logical, u32)>,
+    moved: BTreeMap<Logical, (Logical, u64)>,
 }
 
 impl Homes {
@@ -26,7 +26,7 @@ impl Homes {
     }
 
     /// The place of this block, and how many blocks up to `to` follow each other from there.
-    pub(crate) fn run_at(&self, block: Logical, to: Logical) -> (Logical, u32) {
+    pub(crate) fn run_at(&self, block: Logical, to: Logical) -> (Logical, u64) {
         assert!(block < to, "a run has a block");
         if let Some((&first, &(place, count))) = self.moved.range(..=block).next_back()
             && block - first < count
@@ -49,7 +49,7 @@ impl Homes {
 
     /// Runs that are not at their own numbers, from this block on: blocks, and the first one's place.
     pub(crate) fn from(&self, block: Logical) -> impl Iterator<Item = (BlockRange, Logical)> + '_ {
-        let run = |(&first, &(place, count)): (&Logical, &(Logical, u32))| {
+        let run = |(&first, &(place, count)): (&Logical, &(Logical, u64))| {
             (BlockRange { first, count }, place)
         };
         self.moved.range(block..).map(run)
@@ -109,7 +109,7 @@ impl Homes {
 
     /// As many blocks from `one` on and from `other` on change places; each of the two runs lies in one
     /// piece.
-    pub(crate) fn swap(&mut self, one: Logical, other: Logical, count: u32) {
+    pub(crate) fn swap(&mut self, one: Logical, other: Logical, count: u64) {
         let (place_of_one, one_count) = self.run_at(one, one + count);
         let (place_of_other, other_count) = self.run_at(other, other + count);
         assert!(one_count == count && other_count == count, "runs in one piece change places");
@@ -140,14 +140,12 @@ impl Homes {
     ///
     /// # Errors
     /// Words, if not: the records contradict each other.
-    pub(crate) fn check(&self, blocks: u32) -> Result<(), String> {
-        let mut places: Vec<(Logical, u32)> = self.moved.values().copied().collect();
+    pub(crate) fn check(&self, blocks: u64) -> Result<(), String> {
+        let mut places: Vec<(Logical, u64)> = self.moved.values().copied().collect();
         places.sort_unstable();
         let numbers = joined(self.moved.iter().map(|(&first, &(_, count))| (first, count)));
         let is_apart = places.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
-        let fits = places
-            .last()
-            .is_none_or(|last| u64::from(last.0) + u64::from(last.1) <= u64::from(blocks));
+        let fits = places.last().is_none_or(|last| last.0 + last.1 <= blocks);
         if is_apart && fits && joined(places.into_iter()) == numbers {
             return Ok(());
         }
@@ -156,8 +154,8 @@ impl Homes {
 }
 
 /// Ranges in order, those that touch as one.
-fn joined(ranges: impl Iterator<Item = (Logical, u32)>) -> Vec<(Logical, u32)> {
-    let mut all: Vec<(Logical, u32)> = Vec::new();
+fn joined(ranges: impl Iterator<Item = (Logical, u64)>) -> Vec<(Logical, u64)> {
+    let mut all: Vec<(Logical, u64)> = Vec::new();
     for (first, count) in ranges {
         match all.last_mut() {
             Some(last) if last.0 + last.1 == first => last.1 += count,
@@ -172,7 +170,7 @@ mod tests {
     use super::*;
     use tandem_block::Rng;
 
-    fn range(first: u32, count: u32) -> BlockRange {
+    fn range(first: u64, count: u64) -> BlockRange {
         BlockRange { first, count }
     }
 
@@ -210,25 +208,25 @@ mod tests {
     #[test]
     fn as_an_array_would() {
         let mut rng = Rng::new(3);
-        let (mut homes, mut plain) = (Homes::default(), (0..64u32).collect::<Vec<_>>());
+        let (mut homes, mut plain) = (Homes::default(), (0..64u64).collect::<Vec<_>>());
         for _ in 0..3000 {
-            let (one, other) = (rng.below(60) as u32, rng.below(60) as u32);
+            let (one, other) = (rng.below(60), rng.below(60));
             let count = homes.run_at(one, 64).1.min(homes.run_at(other, 64).1);
-            let count = count.min(one.abs_diff(other)).min(rng.between(1, 6) as u32);
+            let count = count.min(one.abs_diff(other)).min(rng.between(1, 6));
             if count == 0 {
                 continue;
             }
             homes.swap(one, other, count);
             (0..count).for_each(|i| plain.swap((one + i) as usize, (other + i) as usize));
             (0..64).for_each(|block| assert_eq!(homes.of(block), plain[block as usize]));
-            let (first, length) = (rng.below(50) as u32, rng.between(1, 14) as u32);
-            let mut found: Vec<u32> = homes
+            let (first, length) = (rng.below(50), rng.between(1, 14));
+            let mut found: Vec<u64> = homes
                 .lying_in(range(first, length))
                 .iter()
                 .flat_map(|range| range.first..range.first + range.count)
                 .collect();
             found.sort_unstable();
-            let lies = |block: &u32| (first..first + length).contains(&plain[*block as usize]);
+            let lies = |block: &u64| (first..first + length).contains(&plain[*block as usize]);
             assert_eq!(found, (0..64).filter(lies).collect::<Vec<_>>());
             assert_eq!(homes.check(64), Ok(()));
         }

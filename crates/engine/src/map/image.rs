@@ -25,7 +25,7 @@ pub(crate) fn record_bytes_max(pages: u64) -> u64 {
 #[derive(Clone, Debug)]
 enum Next {
     Header(ObjectId),
-    Run(ObjectId, u32),
+    Run(ObjectId, u64),
     Attribute(ObjectId, Box<[u8]>, bool),
     Homes(Logical),
     Nothing,
@@ -148,7 +148,7 @@ fn headers(objects: &Objects, from: ObjectId, records: &mut RecordWriter) -> Nex
     Next::Run(ObjectId(0), 0)
 }
 
-fn runs(objects: &Objects, object: ObjectId, offset: u32, records: &mut RecordWriter) -> Next {
+fn runs(objects: &Objects, object: ObjectId, offset: u64, records: &mut RecordWriter) -> Next {
     for (id, piece) in objects.runs().from(object, offset) {
         if is_full(records) {
             return Next::Run(id, piece.offset);

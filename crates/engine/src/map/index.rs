@@ -11,7 +11,7 @@
 //! bucket that never overflowed is the one that is looked for: its owner need not be asked.
 
 use super::bits::Bits;
-use super::slots::{Logical, Slot, Slots};
+use super::slots::{Logical, Slot, Slots, number_to_disk};
 
 use tandem_block::Table;
 
@@ -55,7 +55,7 @@ impl Index {
 
     #[inline]
     fn place(&self, key: Logical) -> (usize, u32) {
-        let hash = u64::from(key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let bucket = ((hash >> 32) * self.buckets.len() as u64) >> 32;
         let tag = if self.slot_bits >= 32 { 0 } else { (hash as u32) << self.slot_bits };
         (bucket as usize, tag)
@@ -69,7 +69,8 @@ impl Index {
 
     #[inline]
     fn slot_of(&self, entry: u32) -> Slot {
-        if self.slot_bits >= 32 { !entry } else { !entry & ((1 << self.slot_bits) - 1) }
+        let slot = if self.slot_bits >= 32 { !entry } else { !entry & ((1 << self.slot_bits) - 1) };
+        u64::from(slot)
     }
 
     /// Position of the entry of `key` for which `wanted` says yes.
@@ -139,6 +140,7 @@ impl Index {
     /// Adds an entry; the slot's owner must be set already.
     pub(crate) fn insert(&mut self, key: Logical, slot: Slot) {
         let (home, tag) = self.place(key);
+        let slot = number_to_disk(slot);
         debug_assert!(slot & self.tag_mask() == 0, "a slot number leaves the tag its bits");
         let mut bucket = home;
         for _ in 0..self.buckets.len() {
@@ -165,7 +167,7 @@ impl Index {
             self.find(key, slots, log).expect("the state bits say that this block has a slot");
         let tag = self.place(key).1;
         let old = self.slot_of(self.buckets[bucket][position]);
-        self.buckets[bucket][position] = !(tag | slot);
+        self.buckets[bucket][position] = !(tag | number_to_disk(slot));
         old
     }
 
@@ -182,7 +184,7 @@ impl Index {
 
     /// Reads what searches for these blocks will read, so that one waits for memory less often: the
     /// processor has many of these reads under way at once, of searches only one.
-    pub(crate) fn warm(&self, first: Logical, count: u32) {
+    pub(crate) fn warm(&self, first: Logical, count: u64) {
         let mut sum = 0u32;
         for key in first..first + count {
             sum = sum.wrapping_add(self.buckets[self.place(key).0][0]);

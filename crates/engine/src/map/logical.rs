@@ -73,7 +73,7 @@ impl LogicalBits {
 
     /// Marks `count` homes from `start` valid, now and as recorded: the state that a replay begins
     /// with, and recovery.
-    pub(crate) fn assume_home(&mut self, start: Logical, count: u32) {
+    pub(crate) fn assume_home(&mut self, start: Logical, count: u64) {
         for block in start..start + count {
             let bits = self.get(block);
             self.set(block, bits | HOME);

@@ -64,7 +64,7 @@ use versions::Versions;
 pub(crate) type FixedState = std::hash::BuildHasherDefault<displaced::FixedHasher>;
 
 /// Runs of fewer blocks gain nothing from being read ahead.
-const WARM_BLOCKS_MIN: u32 = 4;
+const WARM_BLOCKS_MIN: u64 = 4;
 
 /// Blocks that changed and are not recorded yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(crate) struct Touch {
     /// First block.
     pub(crate) logical: Logical,
     /// How many.
-    pub(crate) count: u32,
+    pub(crate) count: u64,
 }
 
 /// A touch with the first of the slots that the blocks were written to, or `NONE`: where they
@@ -147,7 +147,7 @@ impl Map {
         let allocators =
             regions.iter().filter(|r| !r.is_log).map(Allocator::new).collect::<Vec<_>>();
         let regions_of_ssds = allocators.len();
-        let ssd_slots = allocators.iter().map(|a| u64::from(a.slot_count())).sum();
+        let ssd_slots = allocators.iter().map(|a| a.slot_count()).sum();
         let slots = Slots::new(regions);
         // a block has one place on the SSDs and one in a log at most
         let ssd_entries = logical_blocks.min(ssd_slots as usize);
@@ -267,7 +267,7 @@ impl Map {
     }
 
     /// Takes up to `wanted` contiguous slots of the SSD at this position among the SSDs.
-    pub(crate) fn allocate_on(&mut self, ssd: usize, wanted: u32) -> Option<Run> {
+    pub(crate) fn allocate_on(&mut self, ssd: usize, wanted: u64) -> Option<Run> {
         let run = self.allocators[ssd].allocate(wanted)?;
         let last = run.slot + (run.count - 1);
         assert!(
@@ -275,14 +275,14 @@ impl Map {
             "a slot that a record names is not allocated"
         );
         if !self.closed[ssd] {
-            assert!(self.ssd_free >= u64::from(run.count), "what is free of open SSDs is counted");
-            self.ssd_free -= u64::from(run.count);
+            assert!(self.ssd_free >= run.count, "what is free of open SSDs is counted");
+            self.ssd_free -= run.count;
         }
         Some(run)
     }
 
     /// Takes up to `wanted` contiguous SSD slots, on the SSDs in turn.
-    pub(crate) fn allocate_ssd(&mut self, wanted: u32) -> Option<Run> {
+    pub(crate) fn allocate_ssd(&mut self, wanted: u64) -> Option<Run> {
         for _ in 0..self.allocators.len() {
             let which = self.next_allocator;
             self.next_allocator = (which + 1) % self.allocators.len();
@@ -325,7 +325,7 @@ impl Map {
 
     /// Blocks that are about to be assigned, for the sake of speed.
     #[inline]
-    pub(crate) fn warm(&self, first: Logical, count: u32) {
+    pub(crate) fn warm(&self, first: Logical, count: u64) {
         if count >= WARM_BLOCKS_MIN {
             self.index.warm(first, count);
         }
@@ -486,7 +486,7 @@ impl Map {
     /// nothing must if it is `NONE` or `durable`.
     #[inline]
     pub(crate) fn touch(&mut self, touch: Touch, slot: Slot, durable: bool) {
-        let end = u64::from(touch.logical) + u64::from(touch.count);
+        let end = touch.logical + touch.count;
         assert!(
             touch.count > 0 && end <= self.logical.block_count() as u64,
             "blocks that exist changed"
@@ -495,13 +495,13 @@ impl Map {
         let is_log = slot != NONE && self.slots.is_log(slot);
         let durable = durable || is_log && !self.log_volatile.contains_key(&slot);
         let (queue, hint) = if durable || slot == NONE {
-            self.pending_blocks += u64::from(touch.count);
+            self.pending_blocks += touch.count;
             (&mut self.pending.ready, NONE)
         } else if is_log {
             let device = self.slots.region(slot).device;
             (&mut self.pending.hdd[usize::from(device.0)], slot)
         } else {
-            self.pending_blocks += u64::from(touch.count);
+            self.pending_blocks += touch.count;
             (&mut self.pending.ssd, slot)
         };
         let hinted = Hinted { touch, slot: hint };
@@ -548,7 +548,7 @@ impl Map {
         for (allocator, closed) in self.allocators.iter_mut().zip(&self.closed) {
             if first < base + allocator.slot_count() {
                 if !closed {
-                    self.ssd_free += u64::from(run.count);
+                    self.ssd_free += run.count;
                     assert!(self.ssd_free <= self.ssd_slots, "no more is free than there is");
                 }
                 return allocator.release(run);

@@ -20,6 +20,7 @@ use super::attributes::Attributes;
 use super::changes::Changes;
 use super::homes::Homes;
 use super::runs::{Piece, Runs};
+use super::slots::NUMBERS_END;
 pub use super::space::BlockRange;
 use super::space::Space;
 use crate::format::record::{
@@ -42,7 +43,7 @@ pub struct Object {
     /// First logical block of a volume whose blocks follow each other.
     pub first: Logical,
     /// Logical blocks reserved for such a volume.
-    pub blocks: u32,
+    pub blocks: u64,
     /// What it is for.
     pub kind: ObjectKind,
     /// The volume whose policies apply to it: a volume's own id.
@@ -103,7 +104,7 @@ pub struct Objects {
     withheld: Space,
     /// Blocks taken for what will be appended to objects: of nobody, after a crash.
     ahead: VecDeque<(ObjectId, BlockRange)>,
-    blocks: u32,
+    blocks: u64,
     /// Bytes of the records of all headers.
     header_bytes: u64,
     /// Bytes that all records may take on the drives.
@@ -121,7 +122,7 @@ pub struct Objects {
 
 impl Objects {
     /// No objects over this many logical blocks.
-    pub(crate) fn new(blocks: u32) -> Self {
+    pub(crate) fn new(blocks: u64) -> Self {
         let mut objects = Objects { blocks, record_bytes_max: u64::MAX, ..Objects::default() };
         objects.space.release(BlockRange { first: 0, count: blocks });
         objects
@@ -199,7 +200,7 @@ impl Objects {
 
     /// Blocks that objects can still take.
     pub(crate) fn free_blocks(&self) -> u64 {
-        let ahead: u64 = self.ahead.iter().map(|(_, range)| u64::from(range.count)).sum();
+        let ahead: u64 = self.ahead.iter().map(|(_, range)| range.count).sum();
         self.space.free_blocks() + ahead
     }
 
@@ -242,7 +243,7 @@ impl Objects {
             return Err(IoError::Exists);
         }
         let blocks = blocks_of(size_bytes)?;
-        if self.space.free_blocks() < u64::from(blocks) {
+        if self.space.free_blocks() < blocks {
             self.drop_ahead();
         }
         let first = self.space.take_whole(blocks).ok_or(IoError::NoSpace)?;
@@ -302,8 +303,8 @@ impl Objects {
             }
             ObjectOp::Remove { object } => {
                 let before = self.detach(*object).ok_or(IoError::NoObject)?;
-                let pieces = self.runs.cut(*object, 0, u32::MAX);
-                let links = self.links.cut(*object, 0, u32::MAX);
+                let pieces = self.runs.cut(*object, 0, u64::MAX);
+                let links = self.links.cut(*object, 0, u64::MAX);
                 let attributes = self.attributes.remove_all(*object);
                 Ok(Undo::Gone { object: *object, before, pieces, links, attributes })
             }
@@ -379,16 +380,17 @@ impl Objects {
 
     fn resize_thin(&mut self, id: ObjectId, size_bytes: u64) -> Result<Undo, IoError> {
         let blocks = size_bytes.div_ceil(BLOCK_BYTES);
-        let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks < u32::MAX);
-        let blocks = blocks.ok_or(IoError::NoSpace)?;
+        if blocks >= NUMBERS_END {
+            return Err(IoError::NoSpace);
+        }
         let object = self.by_id.get_mut(&id).expect("found by the caller");
         let before = object.clone();
         object.size_bytes = size_bytes;
         self.recent = None;
         let (mut pieces, mut links) = (Vec::new(), Vec::new());
         if size_bytes < before.size_bytes {
-            pieces = self.runs.cut(id, blocks, u32::MAX);
-            links = self.links.cut(id, blocks, u32::MAX);
+            pieces = self.runs.cut(id, blocks, u64::MAX);
+            links = self.links.cut(id, blocks, u64::MAX);
             self.drop_ahead_of(id);
         }
         Ok(Undo::Changed { object: id, before, pieces, links, left: None })
@@ -521,11 +523,12 @@ fn range_of(piece: &Piece) -> BlockRange {
     BlockRange { first: piece.logical.expect("holes are nowhere"), count: piece.count }
 }
 
-fn blocks_of(size_bytes: u64) -> Result<u32, IoError> {
+fn blocks_of(size_bytes: u64) -> Result<u64, IoError> {
     if size_bytes == 0 || !size_bytes.is_multiple_of(BLOCK_BYTES) {
         return Err(IoError::Misaligned);
     }
-    u32::try_from(size_bytes / BLOCK_BYTES).map_err(|_| IoError::NoSpace)
+    let blocks = size_bytes / BLOCK_BYTES;
+    if blocks >= NUMBERS_END { Err(IoError::NoSpace) } else { Ok(blocks) }
 }
 
 /// Writes what is to be said of an object itself.

@@ -13,16 +13,16 @@ use tandem_block::ObjectId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// First block within the object.
-    pub offset: u32,
+    pub offset: u64,
     /// Its logical block; `None` for a hole.
     pub logical: Option<Logical>,
     /// How many.
-    pub count: u32,
+    pub count: u64,
 }
 
 impl Piece {
     /// The part of it between these blocks of the object, which it touches.
-    pub(crate) fn within(self, from: u32, to: u32) -> Piece {
+    pub(crate) fn within(self, from: u64, to: u64) -> Piece {
         let offset = self.offset.max(from);
         let end = (self.offset + self.count).min(to);
         assert!(offset <= end, "a piece touches these blocks");
@@ -35,7 +35,7 @@ impl Piece {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     /// Object and offset to logical block and count.
-    runs: BTreeMap<(ObjectId, u32), (Logical, u32)>,
+    runs: BTreeMap<(ObjectId, u64), (Logical, u64)>,
 }
 
 impl Runs {
@@ -50,7 +50,7 @@ impl Runs {
         self.runs.is_empty()
     }
 
-    fn run_at_or_before(&self, object: ObjectId, offset: u32) -> Option<Piece> {
+    fn run_at_or_before(&self, object: ObjectId, offset: u64) -> Option<Piece> {
         let (&(_, first), &(logical, count)) =
             self.runs.range((object, 0)..=(object, offset)).next_back()?;
         Some(Piece { offset: first, logical: Some(logical), count })
@@ -58,13 +58,13 @@ impl Runs {
 
     /// The logical block of `from`, if one run has all blocks of `from..to`.
     #[inline]
-    pub(crate) fn single(&self, object: ObjectId, from: u32, to: u32) -> Option<Logical> {
+    pub(crate) fn single(&self, object: ObjectId, from: u64, to: u64) -> Option<Logical> {
         let run = self.run_at_or_before(object, from)?;
         (to <= run.offset + run.count).then(|| run.logical.expect("a run") + (from - run.offset))
     }
 
     /// Runs and holes of `from..to`, in order.
-    pub(crate) fn pieces(&self, object: ObjectId, from: u32, to: u32) -> Vec<Piece> {
+    pub(crate) fn pieces(&self, object: ObjectId, from: u64, to: u64) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut at = from;
         let begin = self.run_at_or_before(object, from).map_or(from, |run| run.offset);
@@ -87,7 +87,7 @@ impl Runs {
 
     /// All runs of an object, in order.
     pub(crate) fn of(&self, object: ObjectId) -> impl Iterator<Item = Piece> + '_ {
-        let runs = self.runs.range((object, 0)..=(object, u32::MAX));
+        let runs = self.runs.range((object, 0)..=(object, u64::MAX));
         runs.map(|(&(_, offset), &(logical, count))| Piece {
             offset,
             logical: Some(logical),
@@ -99,7 +99,7 @@ impl Runs {
     pub(crate) fn from(
         &self,
         object: ObjectId,
-        offset: u32,
+        offset: u64,
     ) -> impl Iterator<Item = (ObjectId, Piece)> + '_ {
         self.runs.range((object, offset)..).map(|(&(id, offset), &(logical, count))| {
             (id, Piece { offset, logical: Some(logical), count })
@@ -109,14 +109,14 @@ impl Runs {
     /// Blocks that the object has.
     #[cfg(test)]
     pub(crate) fn blocks(&self, object: ObjectId) -> u64 {
-        self.of(object).map(|run| u64::from(run.count)).sum()
+        self.of(object).map(|run| run.count).sum()
     }
 
     /// These blocks of the object, a hole until now, lie there.
-    pub(crate) fn put(&mut self, object: ObjectId, offset: u32, range: BlockRange) {
+    pub(crate) fn put(&mut self, object: ObjectId, offset: u64, range: BlockRange) {
         assert!(range.count > 0, "a run has a block");
         let (mut offset, mut first, mut count) = (offset, range.first, range.count);
-        let behind = self.runs.range((object, offset)..=(object, u32::MAX)).next();
+        let behind = self.runs.range((object, offset)..=(object, u64::MAX)).next();
         assert!(
             behind.is_none_or(|(&(_, at), _)| at - offset >= count),
             "it was a hole to its end"
@@ -140,7 +140,7 @@ impl Runs {
     }
 
     /// Makes a hole of `from..to`. Returns the blocks that lay there.
-    pub(crate) fn cut(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<Piece> {
+    pub(crate) fn cut(&mut self, object: ObjectId, from: u64, to: u64) -> Vec<Piece> {
         let pieces = self.pieces(object, from, to);
         let left: Vec<Piece> = pieces.into_iter().filter(|piece| piece.logical.is_some()).collect();
         for piece in &left {
@@ -182,11 +182,11 @@ mod tests {
 
     const ONE: ObjectId = ObjectId(7);
 
-    fn range(first: u32, count: u32) -> BlockRange {
+    fn range(first: u64, count: u64) -> BlockRange {
         BlockRange { first, count }
     }
 
-    fn piece(offset: u32, logical: Option<u32>, count: u32) -> Piece {
+    fn piece(offset: u64, logical: Option<u64>, count: u64) -> Piece {
         Piece { offset, logical, count }
     }
 
@@ -225,10 +225,10 @@ mod tests {
         for other in neighbours {
             runs.put(other, 0, range(9000, 64));
         }
-        for round in 0..5000u32 {
-            let from = rng.below(60) as u32;
-            let to = rng.between(u64::from(from) + 1, 64) as u32;
-            let logical = rng.chance_ppm(600_000).then(|| rng.below(200) as u32 + round * 1000);
+        for round in 0..5000u64 {
+            let from = rng.below(60);
+            let to = rng.between(from + 1, 64);
+            let logical = rng.chance_ppm(600_000).then(|| rng.below(200) + round * 1000);
             runs.replay(ONE, piece(from, logical, to - from));
             for block in from..to {
                 plain[block as usize] = logical.map(|logical| logical + block - from);

@@ -10,11 +10,31 @@ use super::bits::Bits;
 use tandem_block::{BLOCK_BYTES, DeviceId, Table};
 
 /// Number of a slot, over all drives of the set.
-pub type Slot = u32;
+pub type Slot = u64;
 /// Number of a logical block, over all objects of the set.
-pub type Logical = u32;
+pub type Logical = u64;
 /// No slot, or no owner.
-pub const NONE: u32 = u32::MAX;
+pub const NONE: u64 = u64::MAX;
+
+/// Numbers of blocks and slots on the drives are below this one, which stands for `NONE` there.
+pub(crate) const NUMBERS_END: u64 = u32::MAX as u64;
+
+/// The number of a block or slot, or `NONE`, as it stands on a drive.
+///
+/// # Panics
+/// If a set cannot have that many: the layout has looked.
+pub(crate) fn number_to_disk(number: u64) -> u32 {
+    if number == NONE {
+        return u32::MAX;
+    }
+    assert!(number < NUMBERS_END, "blocks and slots are numbered as the format can");
+    number as u32
+}
+
+/// The number of a block or slot, or `NONE`, from a drive.
+pub(crate) fn number_from_disk(number: u32) -> u64 {
+    if number == u32::MAX { NONE } else { u64::from(number) }
+}
 
 /// The slots of one drive: a contiguous part of the numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +46,7 @@ pub struct SlotRegion {
     /// Number of its first slot.
     pub first: Slot,
     /// How many.
-    pub count: u32,
+    pub count: u64,
     /// Where its first slot lies on the drive, in bytes.
     pub(crate) offset_bytes: u64,
 }
@@ -40,7 +60,7 @@ impl SlotRegion {
     /// Where the slot lies on its drive, in bytes.
     pub const fn address(&self, slot: Slot) -> u64 {
         assert!(self.contains(slot), "a slot has an address in its own region");
-        self.offset_bytes + (slot - self.first) as u64 * BLOCK_BYTES
+        self.offset_bytes + (slot - self.first) * BLOCK_BYTES
     }
 }
 
@@ -62,7 +82,7 @@ pub struct Slots {
 impl Slots {
     /// Slots for these regions, which must be numbered without gaps, SSDs before logs.
     pub(crate) fn new(regions: Vec<SlotRegion>) -> Self {
-        let mut next = 0u32;
+        let mut next = 0u64;
         let mut log_seen = false;
         for region in &regions {
             assert_eq!(region.first, next, "slot regions must be numbered without gaps");
@@ -70,7 +90,7 @@ impl Slots {
             log_seen |= region.is_log;
             next = next.checked_add(region.count).expect("checked by the layout");
         }
-        assert!(next < NONE, "at most 2^32 - 1 slots");
+        assert!(next < NUMBERS_END, "at most 2^32 - 1 slots");
         let log_first = regions.iter().find(|r| r.is_log).map_or(next, |r| r.first);
         let total = next as usize;
         Slots {
@@ -100,7 +120,7 @@ impl Slots {
     /// Who owns the slot, or owned it last; `NONE` if nobody ever did.
     #[inline]
     pub fn owner(&self, slot: Slot) -> Logical {
-        !self.owners[slot as usize]
+        number_from_disk(!self.owners[slot as usize])
     }
 
     /// The CRC-32C (or token digest) of the slot's block, also when it has lost its owner: reads may
@@ -116,7 +136,7 @@ impl Slots {
         debug_assert_ne!(owner, NONE);
         assert!(!self.is_recorded(slot), "slot {slot} keeps what a record names there");
         assert!(!self.is_place(slot), "slot {slot} is given to one block at a time");
-        self.owners[slot as usize] = !owner;
+        self.owners[slot as usize] = !number_to_disk(owner);
         self.checksums[slot as usize] = checksum;
         self.current.set(slot as usize, true);
     }
@@ -144,7 +164,7 @@ impl Slots {
     #[inline]
     pub(crate) fn disown(&mut self, slot: Slot) {
         assert!(!self.is_place(slot), "slot {slot} was left before it has no owner");
-        self.owners[slot as usize] = !NONE;
+        self.owners[slot as usize] = !number_to_disk(NONE);
     }
 
     /// Is the slot named by a journal batch that was composed?

@@ -12,15 +12,15 @@ pub struct BlockRange {
     /// First block.
     pub first: Logical,
     /// How many.
-    pub count: u32,
+    pub count: u64,
 }
 
 /// The blocks that nobody has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Space {
     /// First block to count, never touching each other.
-    gaps: BTreeMap<Logical, u32>,
-    by_size: BTreeSet<(u32, Logical)>,
+    gaps: BTreeMap<Logical, u64>,
+    by_size: BTreeSet<(u64, Logical)>,
     free: u64,
 }
 
@@ -31,7 +31,7 @@ impl Space {
     }
 
     /// Takes the first gap that is large enough, or what is needed of it.
-    pub(crate) fn take_whole(&mut self, blocks: u32) -> Option<Logical> {
+    pub(crate) fn take_whole(&mut self, blocks: u64) -> Option<Logical> {
         let gap = self.gaps.iter().find(|(_, count)| **count >= blocks).map(|(&first, _)| first);
         let first = gap?;
         self.take(BlockRange { first, count: blocks });
@@ -40,7 +40,7 @@ impl Space {
 
     /// Takes blocks at `goal` if that is free, otherwise from the largest gap; at most `wanted` of them.
     /// `None`: there are none.
-    pub(crate) fn take_some(&mut self, goal: Option<Logical>, wanted: u32) -> Option<BlockRange> {
+    pub(crate) fn take_some(&mut self, goal: Option<Logical>, wanted: u64) -> Option<BlockRange> {
         let at_goal = goal.map_or(0, |goal| self.free_at(goal));
         let (first, there) = match (goal, at_goal) {
             (Some(goal), 1..) => (goal, at_goal),
@@ -53,7 +53,7 @@ impl Space {
     }
 
     /// Free blocks from this one on.
-    fn free_at(&self, block: Logical) -> u32 {
+    fn free_at(&self, block: Logical) -> u64 {
         let gap = self.gaps.range(..=block).next_back();
         gap.map_or(0, |(&first, &count)| (first + count).saturating_sub(block))
     }
@@ -139,17 +139,17 @@ impl Space {
         self.insert(first, end - first);
     }
 
-    fn insert(&mut self, first: Logical, count: u32) {
+    fn insert(&mut self, first: Logical, count: u64) {
         assert!(count > 0, "a gap has a block");
-        self.free += u64::from(count);
+        self.free += count;
         let before = self.gaps.insert(first, count);
         assert!(before.is_none(), "no two gaps begin at one block");
         self.by_size.insert((count, first));
     }
 
-    fn remove(&mut self, first: Logical, count: u32) {
-        assert!(self.free >= u64::from(count), "what is free is counted");
-        self.free -= u64::from(count);
+    fn remove(&mut self, first: Logical, count: u64) {
+        assert!(self.free >= count, "what is free is counted");
+        self.free -= count;
         let gap = self.gaps.remove(&first);
         assert_eq!(gap, Some(count), "a gap goes as a whole");
         let is_known = self.by_size.remove(&(count, first));
@@ -161,7 +161,7 @@ impl Space {
 mod tests {
     use super::*;
 
-    fn range(first: u32, count: u32) -> BlockRange {
+    fn range(first: u64, count: u64) -> BlockRange {
         BlockRange { first, count }
     }
 

@@ -11,9 +11,9 @@ use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS, shard_homes, shard_slots};
 use std::collections::BTreeSet;
 use tandem_block::Rng;
 
-const BLOCKS: u32 = 40;
-const SSD_SLOTS: u32 = 160;
-const LOG_SLOTS: u32 = 120;
+const BLOCKS: u64 = 40;
+const SSD_SLOTS: u64 = 160;
+const LOG_SLOTS: u64 = 120;
 
 /// A block as anyone would write it down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Pair {
     }
 
     fn step(&mut self) {
-        let block = self.rng.below(u64::from(BLOCKS)) as Logical;
+        let block = self.rng.below(BLOCKS) as Logical;
         let before = self.naive[block as usize].clone();
         match self.rng.below(10) {
             0..3 => self.write(block, 255),
@@ -214,7 +214,7 @@ impl Pair {
             }
         }
         let named: BTreeSet<Slot> = self.naive.iter().flat_map(Naive::named).collect();
-        let in_use = u64::from(SSD_SLOTS) - self.map.ssd_free();
+        let in_use = SSD_SLOTS - self.map.ssd_free();
         assert_eq!(in_use, named.iter().filter(|&&s| s < SSD_SLOTS).count() as u64);
         let log_free = (SSD_SLOTS..SSD_SLOTS + LOG_SLOTS).filter(|s| !named.contains(s)).collect();
         assert_eq!(self.log_free, log_free, "freed are exactly the slots that nothing names");
@@ -264,7 +264,7 @@ fn nothing_new_goes_to_an_ssd_that_is_closed() {
     let half = SSD_SLOTS / 2;
     let old = map.allocate_on(0, 10).expect("it is empty");
     map.close_ssd(0, true);
-    assert_eq!((map.ssd_slots(), map.ssd_free()), (u64::from(half), u64::from(half)));
+    assert_eq!((map.ssd_slots(), map.ssd_free()), (half, half));
     assert_eq!((map.ssd_used(0), map.ssd_used(1)), (10, 0));
     // what was on its way there still is
     let late = map.allocate_on(0, 2).expect("there is room");
@@ -276,7 +276,7 @@ fn nothing_new_goes_to_an_ssd_that_is_closed() {
     map.release_unused(late);
     assert_eq!((map.ssd_used(0), map.ssd_free()), (0, 0), "it is drained, and counts for nothing");
     map.close_ssd(0, false);
-    assert_eq!((map.ssd_slots(), map.ssd_free()), (u64::from(SSD_SLOTS), u64::from(half)));
+    assert_eq!((map.ssd_slots(), map.ssd_free()), (SSD_SLOTS, half));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
             block.log = None;
         }
         let sums = pair.sums.clone();
-        let slot_shards = (SSD_SLOTS + LOG_SLOTS).div_ceil(SHARD_SLOTS as u32) as usize;
+        let slot_shards = (SSD_SLOTS + LOG_SLOTS).div_ceil(SHARD_SLOTS as u64) as usize;
         for block in 0..4 {
             // changes that no batch carries; with the slots kept, as the engine keeps them
             let Some(run) = pair.map.allocate_ssd(1) else { continue };
@@ -312,8 +312,7 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
         for _ in 0..20 {
             // … nor these, which cover some of the recorded fragments
             let Some(run) = pair.map.allocate_ssd(1) else { continue };
-            let (block, mask) =
-                (4 + pair.rng.below(u64::from(BLOCKS) - 4), pair.rng.between(1, 254));
+            let (block, mask) = (4 + pair.rng.below(BLOCKS - 4), pair.rng.between(1, 254));
             if !pair.map.assign_fragment(block as Logical, run.slot, mask as u8, 7) {
                 pair.map.release_unused(run);
             }
@@ -338,7 +337,7 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
         recovered.install(&mut map).expect("sound shards");
         assert_same(&map, &want, &sums);
         let used = want.iter().flat_map(Naive::named).filter(|&s| s < SSD_SLOTS).count() as u64;
-        assert_eq!(map.ssd_free(), u64::from(SSD_SLOTS) - used);
+        assert_eq!(map.ssd_free(), SSD_SLOTS - used);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::owner::{MoveKind, Parts};
 
 impl Moves {
     /// Blocks and slots that a read of the move under way is about.
-    pub(crate) fn read(&self, at: u32, count: u32) -> Vec<(Logical, Slot)> {
+    pub(crate) fn read(&self, at: u64, count: u64) -> Vec<(Logical, Slot)> {
         let Some(m) = &self.active else { return Vec::new() };
         if matches!(m.kind, MoveKind::Rehome) || m.kind.is_of_one_block() {
             return Vec::new();

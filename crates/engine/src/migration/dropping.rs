@@ -8,7 +8,7 @@ mod steps;
 /// Clean copies dropped in one step at most.
 const DROP_BLOCKS_MAX: usize = 4096;
 /// Slots of an SSD in which they are looked for at a time.
-const DROP_LOOKS_MAX: u32 = 65_536;
+const DROP_LOOKS_MAX: u64 = 65_536;
 
 /// How far the search is.
 #[derive(Clone, Debug, Default)]

@@ -234,7 +234,7 @@ impl Moves {
             };
             m.outstanding += 1;
             let owner = Owner::Migration(MigrationIo::Write {
-                parts: Parts { first: order[at] as u32, count: count as u32 },
+                parts: Parts { first: order[at] as u64, count: count as u64 },
                 kind: m.kind,
             });
             io.enqueue(device, Class::Background, Job::Io(op, owner), None);
@@ -344,7 +344,7 @@ impl Migration {
         } else {
             d.home_writes += 1;
             let number = d.home_writes;
-            io.stats_mut().moves += u64::from(written.count);
+            io.stats_mut().moves += written.count;
             if io.is_fixed() {
                 self.moves.settle_fixed_homes(&parts, &mut store.map);
             } else {

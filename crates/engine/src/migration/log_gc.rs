@@ -42,7 +42,7 @@ impl Moves {
 
     /// At a start: what lives in the logs, as the map says.
     pub(crate) fn recover_logs(&self, map: &Map, io: &mut DeviceIo) {
-        let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
+        let segment_slots = io.config().log_segment_bytes / BLOCK_BYTES;
         for id in io.drives().ids() {
             if let Some(log) = &io[id].log {
                 let region = *log.region();

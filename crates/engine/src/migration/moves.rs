@@ -99,7 +99,7 @@ pub(crate) struct Moves {
 /// costs up to 300 ms, so it should settle many (guess).
 pub(crate) const HOMED_BLOCKS_MAX: usize = 16_384;
 /// Dirty blocks looked at in one step at most: bounds the time that an event takes.
-const LOOK_BLOCKS_MAX: u32 = 65_536;
+const LOOK_BLOCKS_MAX: u64 = 65_536;
 /// The pause after a move that failed; it doubles with each in a row, up to 512 times this (guess).
 const REST_AFTER_FAILURE: Duration = Duration::from_ms(100);
 /// Fragmented blocks that are tolerated before they are merged without waiting for idle time.

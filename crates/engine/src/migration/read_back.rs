@@ -130,7 +130,7 @@ impl ReadBack {
         io: &mut DeviceIo,
         map: &Map,
         requests: &Requests,
-    ) -> u32 {
+    ) -> u64 {
         assert!(block < end, "a read is of a block at least");
         if self.is_empty() {
             return 0;
@@ -176,7 +176,7 @@ impl ReadBack {
     pub(crate) fn append_to_log(
         &mut self,
         device: DeviceId,
-        count: u32,
+        count: u64,
         live: bool,
         io: &mut DeviceIo,
         promotions: &mut Promotions,
@@ -252,7 +252,7 @@ impl Promotions {
             part.slot != NONE && map.slots().is_log(part.slot),
             "what a log has served lies in slots of a log"
         );
-        io.stats_mut().read_back.from_drive.count(u64::from(part.count) * BLOCK_BYTES);
+        io.stats_mut().read_back.from_drive.count(part.count * BLOCK_BYTES);
         let after = io.config().promote_after_reads;
         if after == 0 || io.ssds().is_empty() || io.is_fixed() {
             return;
@@ -266,7 +266,7 @@ impl Promotions {
                     continue;
                 }
                 self.waiting.push_back((block, slot));
-                let at_bytes = part.into_offset_bytes + u64::from(i) * BLOCK_BYTES;
+                let at_bytes = part.into_offset_bytes + i * BLOCK_BYTES;
                 read_back.keep_what_was_read(slot, (part.into, at_bytes), map, io);
             }
         }

@@ -101,7 +101,7 @@ impl TailCopies {
             // without room for a copy its user waits for the drive's flush
             requests[id].exposed |= !item.copied;
         }
-        let bytes = u64::from(run.count) * BLOCK_BYTES;
+        let bytes = run.count * BLOCK_BYTES;
         let tail = &mut io[device].tail;
         tail.bytes += bytes;
         tail.exposed_bytes += if item.copied { 0 } else { bytes };
@@ -135,7 +135,7 @@ impl TailCopies {
                 return; // no SSD space just now
             }
             let tail = &mut io[device].tail;
-            let bytes = u64::from(item.run.count) * BLOCK_BYTES;
+            let bytes = item.run.count * BLOCK_BYTES;
             assert!(tail.exposed_bytes >= bytes, "what has no copy yet is exposed");
             tail.items[index].copied = true;
             tail.exposed_bytes -= bytes;
@@ -153,7 +153,7 @@ impl TailCopies {
         requests: &mut Requests,
     ) -> bool {
         assert!(!item.copied && item.run.count > 0, "what has no copy yet is copied");
-        if map.ssd_free() < u64::from(item.run.count) {
+        if map.ssd_free() < item.run.count {
             return false;
         }
         let mut done = 0;
@@ -162,9 +162,9 @@ impl TailCopies {
             let region = *map.slots().region(run.slot);
             let op = IoOp::Write {
                 offset_bytes: region.address(run.slot),
-                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                length_bytes: run.count * BLOCK_BYTES,
                 from: item.payload,
-                from_offset_bytes: item.offset_bytes + u64::from(done) * BLOCK_BYTES,
+                from_offset_bytes: item.offset_bytes + done * BLOCK_BYTES,
                 fua: false,
             };
             let (logical, log) = (item.logical + done, item.run.slot + done);
@@ -222,7 +222,7 @@ fn copying_is_cheaper(device: DeviceId, io: &DeviceIo, map: &Map) -> bool {
         .items
         .iter()
         .filter(|item| !item.copied)
-        .map(|item| u64::from(item.run.count) * BLOCK_BYTES)
+        .map(|item| item.run.count * BLOCK_BYTES)
         .sum();
     let ssd = io[io.ssds()[0]].config.ssd_profile;
     let copy_ns = u128::from(bytes) * 1_000_000_000 / u128::from(ssd.write_bytes_per_s.max(1));
@@ -267,7 +267,7 @@ impl TailCopies {
         let known = |item: &&mut TailItem| item.copied && item.write == copy.write;
         if let Some(item) = tail.items.iter_mut().find(known) {
             item.copied = false;
-            tail.exposed_bytes += u64::from(item.run.count) * BLOCK_BYTES;
+            tail.exposed_bytes += item.run.count * BLOCK_BYTES;
             assert!(tail.exposed_bytes <= tail.bytes, "what is exposed of a tail is a part of it");
         }
     }

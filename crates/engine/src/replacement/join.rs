@@ -218,7 +218,7 @@ impl Replicas {
             volumes.objects.fit_objects(io);
             policy.tiers.share_anew();
         } else {
-            let segment_slots = (io.config().log_segment_bytes / BLOCK_BYTES) as u32;
+            let segment_slots = io.config().log_segment_bytes / BLOCK_BYTES;
             let bcw = store.controller_of(bay, policy, io);
             // who was alone is not any more
             io.drives_mut()

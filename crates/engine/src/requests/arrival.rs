@@ -78,7 +78,7 @@ impl Requests {
                 self.write_zero_edges(
                     id,
                     head_part,
-                    tail_part && end - first > u32::from(head_part),
+                    tail_part && end - first > u64::from(head_part),
                     &store.map,
                     io,
                 );
@@ -196,7 +196,7 @@ pub(crate) fn check_request(
     let (offset, length) = (request.offset_bytes, request.length_bytes);
     let limit = if request.op.is_write() && request.op != Op::Write {
         // zeroing moves no bytes, so NBD bounds it by 32 bits only
-        u64::from(u32::MAX)
+        u64::MAX
     } else {
         REQUEST_BYTES_MAX
     };

@@ -14,10 +14,10 @@ impl Requests {
         id: TaskId,
         found: &Found,
         (into, into_offset_bytes): (PayloadId, u64),
-        count: u32,
+        count: u64,
         io: &mut DeviceIo,
     ) {
-        let length_bytes = u64::from(count) * BLOCK_BYTES;
+        let length_bytes = count * BLOCK_BYTES;
         assert!(0 < count && count <= found.count, "RAM answers no more than it has");
         if io.config().contents {
             assert!(into != PayloadId::NONE, "what is read from RAM has a buffer to go to");

@@ -274,12 +274,12 @@ mod tests {
     use crate::requests::task::Task;
     use tandem_block::{BLOCK_BYTES, Instant, ObjectId, Op, Request, RequestId};
 
-    const SLOTS: u32 = 64;
+    const SLOTS: u64 = 64;
     /// What users' writes leave alone of so many slots.
-    const RESERVED: u32 = 8;
+    const RESERVED: u64 = 8;
 
-    fn map_of(ssds: u32) -> Map {
-        let region = |ssd: u32| SlotRegion {
+    fn map_of(ssds: u64) -> Map {
+        let region = |ssd: u64| SlotRegion {
             device: DeviceId(ssd as u8),
             is_log: false,
             first: ssd * SLOTS,
@@ -289,8 +289,8 @@ mod tests {
         Map::new((0..ssds).map(region).collect(), 100, ssds as usize)
     }
 
-    fn write(requests: &mut Requests, blocks: u32) -> Job {
-        let bytes = u64::from(blocks) * BLOCK_BYTES;
+    fn write(requests: &mut Requests, blocks: u64) -> Job {
+        let bytes = blocks * BLOCK_BYTES;
         let request =
             Request::new(RequestId(1), ObjectId(1), Op::Write, (0, bytes), Instant::default());
         Job::Write { task: requests.insert(Task::new(request, 0, blocks)), bytes }

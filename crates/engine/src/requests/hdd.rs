@@ -388,7 +388,7 @@ pub(crate) fn pad_log(
     let d = &io[device];
     let log = d.log.as_ref().expect("controllers belong to logs");
     let full = log.used_percent() >= stop;
-    let blocks = (bytes / BLOCK_BYTES) as u32;
+    let blocks = bytes / BLOCK_BYTES;
     let run =
         if full { None } else { read_back.append_to_log(device, blocks, false, io, promotions) };
     let d = &mut io[device];
@@ -396,7 +396,7 @@ pub(crate) fn pad_log(
         d.ask_at = Instant::NEVER;
         return false;
     };
-    let length_bytes = u64::from(run.count) * BLOCK_BYTES;
+    let length_bytes = run.count * BLOCK_BYTES;
     d.bcw.as_mut().expect("asked above").issued(length_bytes, true);
     let region = map.slots().region(run.slot);
     assert!(region.device == device, "padding goes to the log of its drive");

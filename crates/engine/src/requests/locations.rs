@@ -26,10 +26,10 @@ pub(crate) struct Source {
 
 impl Source {
     /// Does `next` lie right behind `count` blocks from here?
-    pub(crate) fn is_continued_by(self, next: Source, count: u32) -> bool {
+    pub(crate) fn is_continued_by(self, next: Source, count: u64) -> bool {
         next.device == self.device
             && next.from == self.from
-            && next.address == self.address + u64::from(count) * BLOCK_BYTES
+            && next.address == self.address + count * BLOCK_BYTES
             && (self.slot == NONE) == (next.slot == NONE)
             && (self.slot == NONE || next.slot == self.slot + count)
     }
@@ -139,7 +139,7 @@ impl Locations<'_> {
     pub(super) fn read_part(
         &self,
         task: TaskId,
-        (logical, count): (Logical, u32),
+        (logical, count): (Logical, u64),
         source: Source,
         (into, into_offset_bytes): (PayloadId, u64),
     ) -> ReadPart {
@@ -174,7 +174,7 @@ impl Locations<'_> {
     }
 
     /// What block `i` of the part must hold.
-    pub(super) fn expected(&self, part: &ReadPart, i: u32) -> u32 {
+    pub(super) fn expected(&self, part: &ReadPart, i: u64) -> u32 {
         debug_assert!(i < part.count, "a part is asked for its own blocks");
         if part.slot == NONE {
             part.expected[i as usize]

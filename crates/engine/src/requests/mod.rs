@@ -136,7 +136,7 @@ impl Requests {
         assert!(task.request.op != Op::Flush, "a FLUSH has no blocks");
         assert!(task.blocked_by == 0 && !task.holds, "a request takes its place once");
         assert!(
-            u64::from(task.blocks()) == blocks_of(&task.request),
+            task.blocks() == blocks_of(&task.request),
             "the blocks of a request are those that its bytes touch"
         );
         let (is_write, first, end) = (task.request.op.is_write(), task.first, task.end);

@@ -43,7 +43,7 @@ struct Lock {
     first: Logical,
     end: Logical,
     task: TaskId,
-    region: u32,
+    region: u64,
     next: u32,
 }
 
@@ -75,15 +75,15 @@ impl Default for Ordering {
 }
 
 /// The regions that these blocks lie in.
-fn regions(first: Logical, end: Logical) -> std::ops::RangeInclusive<u32> {
+fn regions(first: Logical, end: Logical) -> std::ops::RangeInclusive<u64> {
     assert!(first < end, "who takes part in the order touches a block");
     first >> REGION_SHIFT..=(end - 1) >> REGION_SHIFT
 }
 
 impl Ordering {
     #[inline]
-    fn chain(&self, region: u32) -> usize {
-        (region.wrapping_mul(0x9E37_79B9) >> self.shift) as usize
+    fn chain(&self, region: u64) -> usize {
+        ((region as u32).wrapping_mul(0x9E37_79B9) >> self.shift) as usize
     }
 
     /// How many earlier writes overlap `first..end`; `task` will be returned by `release` of each.
@@ -237,7 +237,7 @@ mod tests {
         let mut ordering = Ordering::default();
         let mut woken = Vec::new();
         // several regions each, more locks than chains at the beginning
-        let range = |task: u32| (task * 200, task * 200 + 150);
+        let range = |task: u32| (u64::from(task) * 200, u64::from(task) * 200 + 150);
         for task in 0..1000 {
             let (first, end) = range(task);
             assert_eq!(ordering.wait_for(TaskId(task), first, end), 0);

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::device::{Class, Job};
+use crate::format::page::PAGE_CHECKSUMS;
 use crate::io::DeviceIo;
 use crate::log::read_back::ReadBack;
 use crate::map::checksums::page_of;
@@ -141,10 +142,10 @@ impl Requests {
         }
         let task = &self[id];
         let buffer = task.buffer;
-        let lead_bytes = u64::from(task.lead_blocks) * BLOCK_BYTES;
+        let lead_bytes = task.lead_blocks * BLOCK_BYTES;
         let skip_bytes = lead_bytes + task.request.offset_bytes % BLOCK_BYTES;
         assert!(
-            skip_bytes + task.request.length_bytes <= u64::from(task.blocks()) * BLOCK_BYTES,
+            skip_bytes + task.request.length_bytes <= task.blocks() * BLOCK_BYTES,
             "what is answered lies within what was read"
         );
         if task.status.is_err() && buffer != PayloadId::NONE {
@@ -173,9 +174,8 @@ impl Requests {
             if store.checksums.has_page(page) {
                 continue;
             }
-            let low = first.max(page * crate::format::page::PAGE_CHECKSUMS as u32);
-            let high =
-                end.min((page + 1).saturating_mul(crate::format::page::PAGE_CHECKSUMS as u32));
+            let low = first.max(u64::from(page) * PAGE_CHECKSUMS as u64);
+            let high = end.min((u64::from(page) + 1) * PAGE_CHECKSUMS as u64);
             let needed = (low..high).any(|block| {
                 store.map.state(block) & (crate::map::logical::HOME | crate::map::logical::SSD)
                     == crate::map::logical::HOME
@@ -233,7 +233,7 @@ impl Policy {
 impl Requests {
     fn read_run(
         &mut self,
-        (id, logical, count): (TaskId, Logical, u32),
+        (id, logical, count): (TaskId, Logical, u64),
         (source, tried): (Source, Vec<DeviceId>),
         store: &Store,
         volumes: &Volumes,
@@ -258,7 +258,7 @@ impl Requests {
         let part = ReadPart { tried, ..part };
         let op = IoOp::Read {
             offset_bytes: source.address,
-            length_bytes: u64::from(count) * BLOCK_BYTES,
+            length_bytes: count * BLOCK_BYTES,
             into,
             into_offset_bytes,
         };
@@ -343,7 +343,7 @@ impl Requests {
         if io.config().contents && self[id].parent.is_none() {
             let buffer = io.name_payload();
             self[id].buffer = buffer;
-            let length_bytes = u64::from(end - first) * BLOCK_BYTES;
+            let length_bytes = (end - first) * BLOCK_BYTES;
             io.send(Command::Reserve { payload: buffer, length_bytes });
         }
         self[id].outstanding += 1; // held while parts are issued

@@ -90,7 +90,7 @@ pub(crate) struct Task {
     /// the user's.
     pub(crate) rides: bool,
     /// See above.
-    pub(crate) lead_blocks: u32,
+    pub(crate) lead_blocks: u64,
     /// Whose it is, where streams are told apart.
     pub(crate) stream: StreamIndex,
     /// It begins where its stream's request before it ended.
@@ -142,7 +142,7 @@ impl Task {
     /// Where in its buffer a block lies.
     pub(crate) fn buffer_offset(&self, block: Logical) -> u64 {
         assert!(self.first <= block && block < self.end, "a buffer has the blocks of its request");
-        self.base_bytes + u64::from(block - self.first) * BLOCK_BYTES
+        self.base_bytes + (block - self.first) * BLOCK_BYTES
     }
 
     /// Whose it is, where streams are told apart.
@@ -156,7 +156,7 @@ impl Task {
     }
 
     /// Blocks touched.
-    pub(crate) fn blocks(&self) -> u32 {
+    pub(crate) fn blocks(&self) -> u64 {
         self.end - self.first
     }
 }

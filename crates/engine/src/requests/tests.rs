@@ -7,7 +7,7 @@ use tandem_block::{BLOCK_BYTES, RequestId};
 /// What happens, and what must follow from it.
 enum Step {
     /// This operation on blocks arrives: does it begin at once?
-    Enter(Op, u32, u32, bool),
+    Enter(Op, u64, u64, bool),
     /// The nth request ends: which ones begin?
     End(usize, &'static [usize]),
 }
@@ -18,8 +18,8 @@ fn request(number: u64, op: Op) -> Request {
 }
 
 /// A request for these blocks of a volume that begins with the first block of all.
-fn task(number: u64, op: Op, first: u32, end: u32) -> Task {
-    let (offset_bytes, end_bytes) = (u64::from(first) * BLOCK_BYTES, u64::from(end) * BLOCK_BYTES);
+fn task(number: u64, op: Op, first: u64, end: u64) -> Task {
+    let (offset_bytes, end_bytes) = (first * BLOCK_BYTES, end * BLOCK_BYTES);
     let length_bytes = end_bytes - offset_bytes;
     Task::new(Request { offset_bytes, length_bytes, ..request(number, op) }, first, end)
 }

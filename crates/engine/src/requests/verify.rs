@@ -85,7 +85,7 @@ impl Requests {
 
     fn read_copy(
         &mut self,
-        (id, logical, count): (TaskId, Logical, u32),
+        (id, logical, count): (TaskId, Logical, u64),
         source: Source,
         store: &Store,
         volumes: &Volumes,
@@ -94,7 +94,7 @@ impl Requests {
     ) {
         assert!(count > 0 && count <= self[id].end - logical, "a copy is of blocks of its read");
         let into = io.name_payload();
-        let length_bytes = u64::from(count) * BLOCK_BYTES;
+        let length_bytes = count * BLOCK_BYTES;
         io.send(Command::Reserve { payload: into, length_bytes });
         self[id].outstanding += 1;
         let part = Locations::of(store, volumes, policy, io).read_part(

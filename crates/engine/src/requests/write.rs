@@ -39,7 +39,7 @@ impl Steering {
         requests: &mut Requests,
     ) {
         assert!(!io.ssds().is_empty(), "without an SSD nothing is returned");
-        let bytes = u64::from(requests[id].blocks()) * BLOCK_BYTES;
+        let bytes = requests[id].blocks() * BLOCK_BYTES;
         if let Some(bcw) = &mut io[device].bcw {
             bcw.uncommit(bytes);
         }
@@ -58,7 +58,7 @@ impl Steering {
 
     /// The SSD and byte of a block under fixed placement.
     pub(crate) fn fixed_place(&self, block: Logical, io: &DeviceIo) -> (DeviceId, u64) {
-        let mut bytes = u64::from(block) * BLOCK_BYTES;
+        let mut bytes = block * BLOCK_BYTES;
         if let Some(stripes) = self.stripes {
             return stripes.place(io.ssds(), bytes);
         }
@@ -80,7 +80,7 @@ impl Steering {
             return;
         }
         let request = task.request;
-        let first_bytes = u64::from(task.first) * BLOCK_BYTES + request.offset_bytes % BLOCK_BYTES;
+        let first_bytes = task.first * BLOCK_BYTES + request.offset_bytes % BLOCK_BYTES;
         let mut done = 0;
         while done < request.length_bytes {
             let at = first_bytes + done;
@@ -117,7 +117,7 @@ impl Requests {
         let blocks = self[id].blocks();
         let has_ssd = !io.ssds().is_empty();
         let log = io[device].log.as_mut().expect("steered to a log");
-        if log.free_slots_of_users(has_ssd) < u64::from(blocks) {
+        if log.free_slots_of_users(has_ssd) < blocks {
             return false;
         }
         assert!(self[id].outstanding == 0, "a write goes out once");
@@ -147,7 +147,7 @@ impl Requests {
         let task = &self[id];
         // who decides knows volumes alone
         let (request, blocks) = (Request { object: task.volume, ..task.request }, task.blocks());
-        let bytes = u64::from(blocks) * BLOCK_BYTES;
+        let bytes = blocks * BLOCK_BYTES;
         let intention = tiers.intend(id, io, self);
         self[id].both = intention == Intention::Both;
         // a write that belongs on a hard drive does not wait there behind anything but writes, unless its

@@ -20,7 +20,7 @@ impl Requests {
             "a write waits in one queue, and nothing of it is under way"
         );
         let device = io.device_of(task.target);
-        let bytes = u64::from(task.blocks()) * BLOCK_BYTES;
+        let bytes = task.blocks() * BLOCK_BYTES;
         let job = Job::Write { task: id, bytes };
         io.enqueue(device, Class::Write, job, task.whose());
     }
@@ -50,7 +50,7 @@ impl Requests {
     }
 
     /// SSD slots that users' writes leave alone: merges and tail copies need them to make progress.
-    pub(crate) fn reserved_slots(&self, ssd: usize, map: &Map) -> u32 {
+    pub(crate) fn reserved_slots(&self, ssd: usize, map: &Map) -> u64 {
         (map.allocators()[ssd].slot_count() / 64).clamp(8, 16_384)
     }
 
@@ -85,7 +85,7 @@ impl Requests {
         task.outstanding += 1;
         let op = IoOp::Write {
             offset_bytes: region.address(run.slot),
-            length_bytes: u64::from(run.count) * BLOCK_BYTES,
+            length_bytes: run.count * BLOCK_BYTES,
             from: task.buffer,
             from_offset_bytes: task.buffer_offset(logical),
             fua: task.request.fua,
@@ -134,7 +134,7 @@ impl Requests {
         if io.config().contents {
             let buffer = io.name_payload();
             self[id].buffer = buffer;
-            let length_bytes = u64::from(last - first + 1) * BLOCK_BYTES;
+            let length_bytes = (last - first + 1) * BLOCK_BYTES;
             io.send(Command::Reserve { payload: buffer, length_bytes });
         }
         self[id].base_bytes = 0;
@@ -235,7 +235,7 @@ impl Requests {
         let from_offset_bytes = task.payload_offset_bytes;
         let end_bytes = request.offset_bytes % BLOCK_BYTES + request.length_bytes;
         assert!(
-            end_bytes <= u64::from(task.blocks()) * BLOCK_BYTES,
+            end_bytes <= task.blocks() * BLOCK_BYTES,
             "the buffer has room for what is written"
         );
         if io.config().contents {

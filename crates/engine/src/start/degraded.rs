@@ -138,7 +138,7 @@ impl Start {
 
     fn depends_on(
         &self,
-        block: u32,
+        block: u64,
         device: DeviceId,
         map: &Map,
         objects: &Objects,

@@ -127,9 +127,8 @@ impl Start {
     fn apply(&mut self, found: &Record, tables: &mut Tables<'_>) -> bool {
         let Tables { map, objects, checksums } = tables;
         let (blocks, slots) = (map.logical().block_count() as u64, map.slots().len() as u64);
-        let fits = |first: u32, count: usize, limit: u64| {
-            first == NONE || u64::from(first) + count as u64 <= limit
-        };
+        let fits =
+            |first: u64, count: usize, limit: u64| first == NONE || first + count as u64 <= limit;
         match found {
             Record::Run(run) => {
                 let count = run.checksums.len();
@@ -144,17 +143,17 @@ impl Start {
                         run.flags,
                         run.logical,
                         (run.ssd, run.log),
-                        i as u32,
+                        i as u64,
                         checksum,
                         checksums,
                     );
                 }
             }
             Record::Fragmented(f) => {
-                let sound = u64::from(f.logical) < blocks
+                let sound = f.logical < blocks
                     && fits(f.ssd, 1, slots)
                     && fits(f.log, 1, slots)
-                    && f.fragments.iter().all(|g| u64::from(g.slot) < slots);
+                    && f.fragments.iter().all(|g| g.slot < slots);
                 if !sound {
                     return false;
                 }
@@ -181,9 +180,9 @@ impl Start {
     fn apply_block(
         &mut self,
         flags: u8,
-        logical: u32,
+        logical: u64,
         (ssd, log): (Slot, Slot),
-        i: u32,
+        i: u64,
         checksum: u32,
         checksums: &mut HomeChecksums,
     ) {

@@ -13,9 +13,9 @@ use crate::store::commit::Commit;
 use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, IoError, ObjectId};
 
-fn reserved(object: ObjectId, objects: &mut Objects) -> Result<(Logical, u32), IoError> {
+fn reserved(object: ObjectId, objects: &mut Objects) -> Result<(Logical, u64), IoError> {
     let found = objects.locate(object)?;
-    let blocks = u32::try_from(found.size_bytes / BLOCK_BYTES).expect("checked at birth");
+    let blocks = found.size_bytes / BLOCK_BYTES;
     Ok((found.first, blocks))
 }
 

@@ -12,7 +12,7 @@ use tandem_block::BLOCK_BYTES;
 
 /// Freed runs of at least this many slots are trimmed before they are used again: the drive's own
 /// GC gains from whole flash blocks, not from single pages (guess).
-const TRIM_SLOTS_MIN: u32 = 32;
+const TRIM_SLOTS_MIN: u64 = 32;
 
 /// Slots that nothing durable names.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ impl DeferredFree {
             assert!(region.contains(run.slot + (run.count - 1)), "a run lies on one drive");
             let pins = io[region.device].queue.pins_mut();
             let first_block = region.address(run.slot) / BLOCK_BYTES;
-            if reuses || !pins.touches(first_block, u64::from(run.count)) {
+            if reuses || !pins.touches(first_block, run.count) {
                 self.release_or_trim(run, map, io);
                 continue;
             }
@@ -82,7 +82,7 @@ impl DeferredFree {
         if !region.is_log && run.count >= TRIM_SLOTS_MIN && !io.is_fixed() {
             let op = IoOp::Trim {
                 offset_bytes: region.address(run.slot),
-                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                length_bytes: run.count * BLOCK_BYTES,
             };
             io.submit(region.device, op, Owner::Metadata(MetadataIo::Trim(run)));
         } else {

@@ -30,7 +30,7 @@ pub struct TierView {
     /// First block.
     pub logical: Logical,
     /// How many blocks.
-    pub(crate) count: u32,
+    pub(crate) count: u64,
     /// What the bytes are.
     pub(crate) data_type: RequestType,
     /// Does the SSD hold all extents that the request touches? Always false for a tier that has no

@@ -160,7 +160,7 @@ impl Tier for Rules {
             DATA_ALONE => view.data_type == RequestType::Data,
             _ => true,
         };
-        wanted && u64::from(view.count) * BLOCK_BYTES <= self.sieve_bytes
+        wanted && view.count * BLOCK_BYTES <= self.sieve_bytes
     }
 
     fn comes(&self) -> Comes {

@@ -181,21 +181,21 @@ impl Space {
     }
 
     /// A hard drive is needed for a user's read of these blocks.
-    pub(crate) fn note_missed(&mut self, first: u32, end: u32) {
+    pub(crate) fn note_missed(&mut self, first: u64, end: u64) {
         let shift = self.shift;
         let extents = self.extents(first, end);
         let Some(benefit) = &mut self.benefit else { return };
         for extent in extents {
-            let from = u64::from(first).max(extent.0 << shift);
-            let to = u64::from(end).min((extent.0 + 1) << shift);
+            let from = first.max(extent.0 << shift);
+            let to = end.min((extent.0 + 1) << shift);
             benefit.missed(extent, (to - from) * BLOCK_BYTES);
         }
     }
 
     /// The extent of a logical block.
     #[inline]
-    pub(crate) fn extent_of(&self, block: u32) -> Extent {
-        Extent(u64::from(block) >> self.shift)
+    pub(crate) fn extent_of(&self, block: u64) -> Extent {
+        Extent(block >> self.shift)
     }
 
     /// Its first block, and the one behind its last.
@@ -204,13 +204,13 @@ impl Space {
     }
 
     /// The extents of a range of blocks.
-    fn extents(&self, first: u32, end: u32) -> impl Iterator<Item = Extent> + use<> {
+    fn extents(&self, first: u64, end: u64) -> impl Iterator<Item = Extent> + use<> {
         assert!(first < end, "a request touches a block");
-        (u64::from(first) >> self.shift..=u64::from(end - 1) >> self.shift).map(Extent)
+        (first >> self.shift..=(end - 1) >> self.shift).map(Extent)
     }
 
     /// These blocks are of this class from now on; of no tier with a share, if there is none.
-    pub(crate) fn classify(&mut self, first: u32, end: u32, class: Option<Class>) {
+    pub(crate) fn classify(&mut self, first: u64, end: u64, class: Option<Class>) {
         for extent in self.extents(first, end) {
             self.note_class(extent, class);
         }
@@ -250,13 +250,13 @@ impl Space {
 
     /// When does this block come, if a hard drive was read for it?
     #[inline]
-    pub(crate) fn comes(&self, block: u32) -> Comes {
+    pub(crate) fn comes(&self, block: u64) -> Comes {
         self.classes.comes(self.extent_of(block))
     }
 
     /// Is it held, and does what was written to it stay there alone?
     #[inline]
-    pub(crate) fn keeps(&self, block: u32) -> bool {
+    pub(crate) fn keeps(&self, block: u64) -> bool {
         let extent = self.extent_of(block);
         self.classes.keeps_alone(extent) && self.is_held(extent)
     }
@@ -268,14 +268,14 @@ impl Space {
 
     /// A request of this class touches these blocks. Are all their extents held?
     #[inline]
-    pub(crate) fn touched(&mut self, now: Instant, first: u32, end: u32, class: Class) -> bool {
+    pub(crate) fn touched(&mut self, now: Instant, first: u64, end: u64, class: Class) -> bool {
         let mut all = true;
         self.stirred = true;
         let shift = self.shift;
         for extent in self.extents(first, end) {
             self.note_class(extent, Some(class));
-            let from = u64::from(first).max(extent.0 << shift);
-            let to = u64::from(end).min((extent.0 + 1) << shift);
+            let from = first.max(extent.0 << shift);
+            let to = end.min((extent.0 + 1) << shift);
             let touch = Touch { extent, bytes: (to - from) * BLOCK_BYTES, now };
             all &= self.collector.touched(&touch);
         }
@@ -312,7 +312,7 @@ impl Space {
     }
 
     /// A hard drive is read for these blocks, of several extents: those that may come wait.
-    pub(crate) fn missed(&mut self, first: u32, end: u32) {
+    pub(crate) fn missed(&mut self, first: u64, end: u64) {
         for extent in self.extents(first, end) {
             if self.is_waiting.contains(&extent) {
                 continue;
@@ -331,7 +331,7 @@ impl Space {
 
     /// These blocks are to be written to the SSD: takes room for all of their extents. False: for some
     /// there is none, and they belong on a hard drive.
-    pub(crate) fn claim(&mut self, first: u32, end: u32) -> bool {
+    pub(crate) fn claim(&mut self, first: u64, end: u64) -> bool {
         let mut all = true;
         for extent in self.extents(first, end) {
             match self.take_room(extent, RoomFor::Write, &|_| 0) {
@@ -542,10 +542,10 @@ impl Space {
     }
 
     /// These blocks belong to nobody any more.
-    pub(crate) fn removed(&mut self, first: u32, end: u32) {
+    pub(crate) fn removed(&mut self, first: u64, end: u64) {
         for extent in self.extents(first, end) {
             let (from, to) = self.blocks_of(extent);
-            let is_whole = from >= u64::from(first) && to <= u64::from(end);
+            let is_whole = from >= first && to <= end;
             if is_whole {
                 if self.is_held(extent) {
                     self.note_unheld(extent);

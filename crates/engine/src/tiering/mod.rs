@@ -418,7 +418,7 @@ impl Tiers {
         &mut self,
         id: TaskId,
         first: Logical,
-        count: u32,
+        count: u64,
         io: &mut DeviceIo,
         requests: &Requests,
     ) {
@@ -427,8 +427,8 @@ impl Tiers {
             return;
         }
         let tiers = self.share.as_mut().expect("asked above");
-        let mut block = u64::from(first);
-        let end = block + u64::from(count);
+        let mut block = first;
+        let end = block + count;
         while block < end {
             let extent = tiers.space.extent_of(block as Logical);
             if !tiers.space.is_held(extent) {

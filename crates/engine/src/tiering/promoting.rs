@@ -26,7 +26,7 @@ use crate::tier::collect::Extent;
 use tandem_block::PayloadId;
 
 /// Blocks of one run at most: 1 MiB, so that a user waits for one command of that size.
-const RUN_BLOCKS_MAX: u32 = 256;
+const RUN_BLOCKS_MAX: u64 = 256;
 /// Runs under way at most: bounds the RAM that they take to 16 MiB (guess).
 const PROMOTING_MAX: usize = 16;
 

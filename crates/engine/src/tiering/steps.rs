@@ -85,8 +85,8 @@ impl Tiers {
         let task = &mut requests[id];
         let request = task.request;
         let first = task.first + task.lead_blocks;
-        let blocks = (request.offset_bytes % BLOCK_BYTES + request.length_bytes)
-            .div_ceil(BLOCK_BYTES) as u32;
+        let blocks =
+            (request.offset_bytes % BLOCK_BYTES + request.length_bytes).div_ceil(BLOCK_BYTES);
         assert!(task.rides && task.parent.is_none(), "a request reads for an extent, not a part");
         assert!(first + blocks <= task.end, "what was read has all that the user asked for");
         if task.status.is_ok() {
@@ -133,8 +133,8 @@ impl Policy {
             let state = store.map.state(block);
             state != 0 && state & SSD == 0
         };
-        let missing = u64::from((first..end).map(|block| u32::from(lacks(block))).sum::<u32>());
-        io.stats_mut().tiers.hit_blocks += u64::from(end - first) - missing;
+        let missing = (first..end).map(|block| u64::from(lacks(block))).sum::<u64>();
+        io.stats_mut().tiers.hit_blocks += (end - first) - missing;
         io.stats_mut().tiers.missed_blocks += missing;
         if missing > 0 {
             tiers.space.note_missed(first, end);

@@ -39,7 +39,7 @@ pub(crate) struct ObjectChanges {
 impl ObjectChanges {
     /// Blocks that are nobody's yet.
     pub(crate) fn retired_blocks(&self) -> u64 {
-        self.retired.iter().map(|(_, range)| u64::from(range.count)).sum()
+        self.retired.iter().map(|(_, range)| range.count).sum()
     }
 
     /// Objects may take as much as there is room for on the drives.
@@ -72,7 +72,7 @@ impl ObjectChanges {
                 objects.pieces_shared(*from, *from_block, end) * PIECE_RECORD_BYTES
             }
             ObjectOp::Snapshot { from, .. } => {
-                let pieces = objects.pieces_shared(*from, 0, u32::MAX) + 3;
+                let pieces = objects.pieces_shared(*from, 0, u64::MAX) + 3;
                 2 * HEADER_BYTES_MAX + pieces * PIECE_RECORD_BYTES
             }
         };

@@ -23,7 +23,7 @@ impl Volumes {
     /// Blocks: all, those that objects can take, and those that they have, or had and whose clearing is not
     /// durable yet.
     pub(crate) fn space_blocks(&self, map: &Map) -> (u64, u64, u64) {
-        let owned: u64 = self.objects.owned().map(|(range, _)| u64::from(range.count)).sum();
+        let owned: u64 = self.objects.owned().map(|(range, _)| range.count).sum();
         let extra = self.objects.shares().extra_blocks();
         assert!(extra <= owned, "blocks that are shared have an owner");
         let owned = owned - extra;

@@ -21,6 +21,7 @@ use crate::map::Map;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::runs::Piece;
+use crate::map::slots::NUMBERS_END;
 use crate::mutant::Mutant;
 use crate::qos::delivery::StreamIndex;
 use crate::requests::ordering::TaskId;
@@ -63,24 +64,24 @@ impl Part {
 }
 
 /// The blocks of an object that a request touches: the first, and behind the last.
-fn blocks(request: &Request) -> (u32, u32) {
+fn blocks(request: &Request) -> (u64, u64) {
     let end = (request.offset_bytes + request.length_bytes).div_ceil(BLOCK_BYTES);
     assert!(request.length_bytes > 0, "a request for blocks touches some");
-    assert!(u32::try_from(end).is_ok(), "an object has fewer than 2^32 blocks");
-    ((request.offset_bytes / BLOCK_BYTES) as u32, end as u32)
+    assert!(end < NUMBERS_END, "an object has fewer than 2^32 blocks");
+    (request.offset_bytes / BLOCK_BYTES, end)
 }
 
 /// Parts of the runs of these blocks in which nothing lies: the first block of each, and behind the
 /// last.
 fn empty_pieces(
     object: ObjectId,
-    first: u32,
-    end: u32,
+    first: u64,
+    end: u64,
     io: &DeviceIo,
     map: &Map,
     objects: &Objects,
-) -> Vec<(u32, u32)> {
-    let mut empty: Vec<(u32, u32)> = Vec::new();
+) -> Vec<(u64, u64)> {
+    let mut empty: Vec<(u64, u64)> = Vec::new();
     for piece in objects.pieces(object, first, end) {
         let Some(logical) = piece.logical else { continue };
         for i in 0..piece.count {
@@ -114,8 +115,8 @@ impl ObjectChanges {
 
 /// The part of a request that lies in a piece.
 fn part_of(request: &Request, piece: Piece) -> Request {
-    let begin = u64::from(piece.offset) * BLOCK_BYTES;
-    let end = begin + u64::from(piece.count) * BLOCK_BYTES;
+    let begin = piece.offset * BLOCK_BYTES;
+    let end = begin + piece.count * BLOCK_BYTES;
     let offset_bytes = request.offset_bytes.max(begin);
     let end = end.min(request.offset_bytes + request.length_bytes);
     assert!(offset_bytes < end, "a request has some bytes of each of its pieces");

@@ -80,7 +80,7 @@ impl Sharing {
 
     /// Blocks that are nobody's once nobody reads them.
     pub(crate) fn lingering_blocks(&self) -> u64 {
-        self.lingering.iter().map(|range| u64::from(range.count)).sum()
+        self.lingering.iter().map(|range| range.count).sum()
     }
 
     /// Must it wait until a clone is made?
@@ -215,10 +215,10 @@ fn add(bodies: &mut Vec<Vec<u8>>, records: Vec<u8>, max: usize) {
 #[allow(clippy::type_complexity)]
 fn apart(
     request: &Request,
-    shared: &[(u32, u32)],
-    from: u32,
-    to: u32,
-) -> (Vec<(u32, u32)>, Vec<(u32, u32)>) {
+    shared: &[(u64, u64)],
+    from: u64,
+    to: u64,
+) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
     let end_bytes = request.offset_bytes + request.length_bytes;
     let head = (!request.offset_bytes.is_multiple_of(BLOCK_BYTES)).then_some(from);
     let tail = (!end_bytes.is_multiple_of(BLOCK_BYTES)).then_some(to - 1);
@@ -252,9 +252,9 @@ mod tests {
         let request = |offset, length| {
             Request::new(RequestId(1), ObjectId(1), Op::Write, (offset, length), Instant::ZERO)
         };
-        let of = |offset, length, shared: &[(u32, u32)]| {
+        let of = |offset, length, shared: &[(u64, u64)]| {
             let r = request(offset, length);
-            apart(&r, shared, (offset / 4096) as u32, (offset + length).div_ceil(4096) as u32)
+            apart(&r, shared, offset / 4096, (offset + length).div_ceil(4096))
         };
         assert_eq!(of(4096, 8192, &[(1, 3)]), (vec![], vec![(1, 3)]));
         assert_eq!(of(4608, 512, &[(1, 2)]), (vec![(1, 2)], vec![]));

@@ -58,7 +58,7 @@ impl Places {
 /// Where the blocks of a request lie now, block by block.
 pub(super) fn places(sim: &Simulation, object: ObjectId, range: (u64, u64)) -> Vec<Places> {
     let blocks = range.0 / BLOCK_BYTES..range.1.div_ceil(BLOCK_BYTES);
-    let logical = blocks.filter_map(|block| logical_of(sim, object, block as u32));
+    let logical = blocks.filter_map(|block| logical_of(sim, object, block));
     logical
         .map(|logical| {
             let mut places = Places::default();
@@ -69,7 +69,7 @@ pub(super) fn places(sim: &Simulation, object: ObjectId, range: (u64, u64)) -> V
 }
 
 /// The pool's block of a block of an object, if it has one.
-fn logical_of(sim: &Simulation, object: ObjectId, block: u32) -> Option<u32> {
+fn logical_of(sim: &Simulation, object: ObjectId, block: u64) -> Option<u64> {
     let known = sim.engine.object(object)?;
     if known.lies_in_runs() {
         return sim.engine.objects().single(object, block, block + 1);
@@ -77,9 +77,9 @@ fn logical_of(sim: &Simulation, object: ObjectId, block: u32) -> Option<u32> {
     (block < known.blocks).then(|| known.first + block)
 }
 
-fn places_of(sim: &Simulation, logical: u32, places: &mut Places) {
+fn places_of(sim: &Simulation, logical: u64, places: &mut Places) {
     let map = sim.engine.map();
-    let of_slot = |slot: u32| {
+    let of_slot = |slot: u64| {
         let region = map.slots().region(slot);
         (region.device, (region.address(slot), region.address(slot) + BLOCK_BYTES))
     };
@@ -93,7 +93,7 @@ fn places_of(sim: &Simulation, logical: u32, places: &mut Places) {
                 for device in sim.engine.devices() {
                     let layout = &device.layout;
                     if layout.checksum_pages > 0 {
-                        let page = u64::from(logical) / PAGE_CHECKSUMS as u64;
+                        let page = logical / PAGE_CHECKSUMS as u64;
                         let first = layout.checksum_offset + page * 2 * PAGE_BYTES;
                         places.pages.push((device.id, (first, first + 2 * PAGE_BYTES)));
                     }

@@ -270,13 +270,13 @@ impl Migration {
         }
         // whoever still reads what was there before gets it
         let (buffer, taken) = (m.buffer, self.evacuation.taken_by_move(&self.moves));
-        if !self.moves.is_home_unpinned(taken.first, u64::from(taken.count), &volumes.objects, io) {
+        if !self.moves.is_home_unpinned(taken.first, taken.count, &volumes.objects, io) {
             return;
         }
         let (device, offset_bytes) = volumes.objects.home_of(taken.first, io);
         let op = IoOp::Write {
             offset_bytes,
-            length_bytes: u64::from(taken.count) * BLOCK_BYTES,
+            length_bytes: taken.count * BLOCK_BYTES,
             from: buffer,
             from_offset_bytes: 0,
             fua: false,

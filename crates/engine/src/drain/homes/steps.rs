@@ -52,7 +52,7 @@ impl Evacuation {
         }
         let most = match needed {
             true if first < drain.careful_until => 1,
-            true => (io.config().writeback_run_bytes / BLOCK_BYTES) as u32,
+            true => io.config().writeback_run_bytes / BLOCK_BYTES,
             false => EMPTY_BLOCKS_MAX,
         };
         let copied = drain.rehomed.iter().map(|known| known.blocks.first);
@@ -60,7 +60,7 @@ impl Evacuation {
         let end = end.min(copied.unwrap_or(end)).min(first.saturating_add(most));
         let end = first + objects.homes().run_at(first, end).1;
         let like = |&block: &Logical| self.needs_home(block, map) == needed && !is_kept(block);
-        let count = (first..end).take_while(like).count() as u32;
+        let count = (first..end).take_while(like).count() as u64;
         let run = BlockRange { first, count };
         if needed { Next::Copy(run) } else { Next::Empty(run) }
     }
@@ -84,7 +84,7 @@ impl Evacuation {
     ) {
         assert!(moves.active.is_none(), "one move at a time");
         let (device, offset_bytes) = objects.home_of(run.first, io);
-        let length_bytes = u64::from(run.count) * BLOCK_BYTES;
+        let length_bytes = run.count * BLOCK_BYTES;
         let drain = self.current.as_deref().expect("homes are left by a drain");
         assert!(device == drain.device, "the homes that are left lie on the drive that drains");
         assert!(
@@ -117,7 +117,7 @@ impl Evacuation {
         let m = moves.active.as_ref().expect("asked while it moves");
         assert!(m.kind == MoveKind::Rehome, "homes take the places of other blocks");
         assert!(m.targets.len() == m.parts.len(), "each home takes the place of one block");
-        BlockRange { first: m.targets[0], count: m.targets.len() as u32 }
+        BlockRange { first: m.targets[0], count: m.targets.len() as u64 }
     }
 
     /// The blocks that a move had taken are not needed. Those of a drain that is over were reserved for it, and
@@ -313,7 +313,7 @@ impl Evacuation {
                 unused.take(BlockRange { first, count: piece.count });
                 self.leave_homes(piece, first, objects, commit, moves, io);
                 let drain = self.current.as_deref_mut().expect("asked above");
-                drain.moved_blocks += u64::from(piece.count);
+                drain.moved_blocks += piece.count;
             }
             // whose blocks nobody has any more
             let mut at = taken;
@@ -358,7 +358,7 @@ mod tests {
         io[first].standing = Standing::Serves;
         evacuation.vacate_no_more(&mut objects);
         begin(next, &mut evacuation, &mut objects, &mut io);
-        assert_eq!(objects.left_blocks(), u64::from(taken.count), "its move is under way");
+        assert_eq!(objects.left_blocks(), taken.count, "its move is under way");
         evacuation.give_back_taken(taken, &mut objects);
         assert_eq!(objects.left_blocks(), 0);
         evacuation.vacate_no_more(&mut objects);

@@ -27,8 +27,8 @@ impl Audit<'_> {
         let open = open.filter(|(id, _)| self.io[**id].takes_new());
         let (mut free, mut all) = (0, 0);
         for (_, allocator) in open {
-            free += u64::from(allocator.free_count());
-            all += u64::from(allocator.slot_count());
+            free += allocator.free_count();
+            all += allocator.slot_count();
         }
         findings.equal(
             Rule::FreeSpace,
@@ -44,7 +44,7 @@ impl Audit<'_> {
         );
         for (id, allocator) in self.io.ssds().iter().zip(self.store.map.allocators()) {
             let what = format!("free slots of device {}", id.0);
-            let free = u64::from(allocator.free_count());
+            let free = allocator.free_count();
             findings.equal(Rule::FreeSpace, &what, free, allocator.free_found());
         }
         for (device, log) in self.io.drives().iter().filter_map(|d| Some((d.id, d.log.as_ref()?))) {
@@ -88,7 +88,7 @@ impl Audit<'_> {
         for d in self.io.drives() {
             let bytes = |copied_too: bool| -> u64 {
                 let items = d.tail.items.iter().filter(|item| copied_too || !item.copied);
-                items.map(|item| u64::from(item.run.count) * BLOCK_BYTES).sum()
+                items.map(|item| item.run.count * BLOCK_BYTES).sum()
             };
             let of = |what: &str| format!("{what} of the tail of device {}", d.id.0);
             findings.equal(Rule::Tails, &of("bytes"), d.tail.bytes, bytes(true));

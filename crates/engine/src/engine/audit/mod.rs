@@ -127,8 +127,8 @@ struct Under<'a> {
 }
 
 impl Under<'_> {
-    fn blocks(&self) -> u32 {
-        (self.bytes / BLOCK_BYTES) as u32
+    fn blocks(&self) -> u64 {
+        self.bytes / BLOCK_BYTES
     }
 }
 

@@ -197,7 +197,7 @@ impl Audit<'_> {
                 findings.equal(
                     Rule::LogLife,
                     &format!("living slots from {} on, in the log of device {device}", run.slot),
-                    u64::from(live),
+                    live,
                     used as u64,
                 );
                 if is_free && used > 0 {

@@ -12,7 +12,7 @@ use tandem_block::{IoError, ObjectId};
 
 /// Blocks kept for what a thin object will have appended next, at most: 1 MiB, so that files written
 /// side by side do not lie in pieces of a few KiB (guess).
-const AHEAD_BLOCKS_MAX: u32 = 256;
+const AHEAD_BLOCKS_MAX: u64 = 256;
 /// Objects for which blocks are kept ahead at once, at most (guess).
 const AHEAD_OBJECTS_MAX: usize = 64;
 /// No more is kept ahead than this part of what is free.
@@ -27,8 +27,8 @@ impl Objects {
     pub(crate) fn fill(
         &mut self,
         object: ObjectId,
-        from: u32,
-        to: u32,
+        from: u64,
+        to: u64,
         pieces_max: usize,
     ) -> Result<bool, IoError> {
         if self.runs.single(object, from, to).is_some() {
@@ -36,7 +36,7 @@ impl Objects {
         }
         let pieces = self.runs.pieces(object, from, to);
         let holes: Vec<Piece> = pieces.into_iter().filter(|p| p.logical.is_none()).collect();
-        let wanted: u64 = holes.iter().map(|hole| u64::from(hole.count)).sum();
+        let wanted: u64 = holes.iter().map(|hole| hole.count).sum();
         if wanted > self.free_blocks() {
             return Err(IoError::NoSpace);
         }
@@ -79,7 +79,7 @@ impl Objects {
     }
 
     /// Makes a hole of `from..to`, and returns the blocks that lay there.
-    pub(crate) fn punch(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<BlockRange> {
+    pub(crate) fn punch(&mut self, object: ObjectId, from: u64, to: u64) -> Vec<BlockRange> {
         let (pieces, links) = (self.runs.cut(object, from, to), self.links.cut(object, from, to));
         for piece in &pieces {
             self.changes.blocks(object, piece.offset, piece.offset + piece.count, 1);
@@ -93,7 +93,7 @@ impl Objects {
         &mut self,
         object: ObjectId,
         goal: Option<Logical>,
-        wanted: u32,
+        wanted: u64,
     ) -> BlockRange {
         assert!(wanted > 0, "some blocks are wanted");
         let own =
@@ -116,8 +116,8 @@ impl Objects {
     /// It was appended to: keeps some blocks behind that for it, as many as it has, within bounds.
     fn keep_ahead(&mut self, object: ObjectId, last: &Piece) {
         let end = range_of(last).first + last.count;
-        let part = (self.space.free_blocks() / AHEAD_PART).min(u64::from(AHEAD_BLOCKS_MAX));
-        let wanted = last.offset.min(part as u32);
+        let part = (self.space.free_blocks() / AHEAD_PART).min(AHEAD_BLOCKS_MAX);
+        let wanted = last.offset.min(part);
         let is_known = self.ahead.iter().any(|(id, range)| *id == object && range.first == end);
         let range = BlockRange { first: end, count: wanted };
         if wanted == 0 || is_known || !self.space.is_free(range) {

@@ -26,8 +26,7 @@ pub(super) struct Evacuating {
 impl Objects {
     /// How many free blocks have homes at these places, and how many could be reserved at `open` ones.
     pub(crate) fn room_without(&self, places: BlockRange, open: &[BlockRange]) -> (u64, u64) {
-        let count =
-            |ranges: Vec<BlockRange>| ranges.iter().map(|r| u64::from(r.count)).sum::<u64>();
+        let count = |ranges: Vec<BlockRange>| ranges.iter().map(|r| r.count).sum::<u64>();
         let lying = self.homes.lying_in(places).into_iter();
         let free = lying.flat_map(|range| self.space.pieces(range)).filter(|(_, is_free)| *is_free);
         let ahead = self.ahead.iter().map(|(_, range)| *range);
@@ -76,7 +75,7 @@ impl Objects {
     /// Reserves as many blocks as are left, as far as there are some.
     pub(crate) fn reserve_homes(&mut self, open: &[BlockRange]) {
         let Some(evacuating) = &self.evacuating else { return };
-        let reserved: u64 = evacuating.reserved.iter().map(|range| u64::from(range.count)).sum();
+        let reserved: u64 = evacuating.reserved.iter().map(|range| range.count).sum();
         let mut wanted = evacuating.left.free_blocks().saturating_sub(reserved);
         let mut taken = Vec::new();
         for gap in self.space.largest() {
@@ -85,10 +84,10 @@ impl Objects {
             }
             // from the end: what is left of the gap is where others look for room
             for part in self.parts_at(gap, open).into_iter().rev() {
-                let count = wanted.min(u64::from(part.count)) as u32;
+                let count = wanted.min(part.count);
                 if count > 0 {
                     taken.push(BlockRange { first: part.first + (part.count - count), count });
-                    wanted -= u64::from(count);
+                    wanted -= count;
                 }
             }
         }
@@ -114,10 +113,7 @@ impl Objects {
         let Some(evacuating) = self.evacuating.take() else { return };
         assert_eq!(evacuating.left.free_blocks(), 0, "homes are left before their drive is");
         self.gone_blocks += evacuating.withheld.free_blocks();
-        assert!(
-            self.gone_blocks <= u64::from(self.blocks),
-            "no more blocks are gone than there were"
-        );
+        assert!(self.gone_blocks <= self.blocks, "no more blocks are gone than there were");
         evacuating.reserved.into_iter().for_each(|range| self.space.release(range));
     }
 
@@ -127,7 +123,7 @@ impl Objects {
         let are_free = ranges.iter().all(|&range| self.space.is_free(range));
         if are_free {
             ranges.into_iter().for_each(|range| self.space.take(range));
-            self.gone_blocks += u64::from(places.count);
+            self.gone_blocks += places.count;
         }
         are_free
     }
@@ -138,8 +134,8 @@ impl Objects {
         for range in self.homes.lying_in(places) {
             self.space.release(range);
         }
-        assert!(self.gone_blocks >= u64::from(places.count), "homes that come back had gone");
-        self.gone_blocks -= u64::from(places.count);
+        assert!(self.gone_blocks >= places.count, "homes that come back had gone");
+        self.gone_blocks -= places.count;
     }
 
     /// So many blocks that nobody has are withheld, or as many as there are: nothing could hold them.
@@ -148,7 +144,7 @@ impl Objects {
             self.withheld.next(0).filter(|_| self.withheld.free_blocks() > blocks)
         {
             let more = self.withheld.free_blocks() - blocks;
-            let range = BlockRange { count: more.min(u64::from(range.count)) as u32, ..range };
+            let range = BlockRange { count: more.min(range.count), ..range };
             self.withheld.take(range);
             self.space.release(range);
         }
@@ -158,7 +154,7 @@ impl Objects {
         while self.withheld.free_blocks() < blocks {
             let Some(gap) = self.space.largest().next() else { break };
             let wanted = blocks - self.withheld.free_blocks();
-            let count = wanted.min(u64::from(gap.count)) as u32;
+            let count = wanted.min(gap.count);
             let range = BlockRange { first: gap.first + (gap.count - count), count };
             self.space.take(range);
             self.withheld.release(range);
@@ -276,7 +272,7 @@ mod tests {
     use super::*;
     use tandem_block::ObjectId;
 
-    fn range(first: u32, count: u32) -> BlockRange {
+    fn range(first: u64, count: u64) -> BlockRange {
         BlockRange { first, count }
     }
 

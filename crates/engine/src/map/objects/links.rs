@@ -29,9 +29,9 @@ pub struct Link {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links {
     /// By object and its first block.
-    links: BTreeMap<(ObjectId, u32), Link>,
+    links: BTreeMap<(ObjectId, u64), Link>,
     /// By new block.
-    by_logical: BTreeMap<Logical, (ObjectId, u32)>,
+    by_logical: BTreeMap<Logical, (ObjectId, u64)>,
     written: usize,
 }
 
@@ -53,7 +53,7 @@ impl Links {
     }
 
     /// Those that were written to: object, its first block, new blocks.
-    pub(crate) fn all_written(&self) -> impl Iterator<Item = (ObjectId, u32, BlockRange)> + '_ {
+    pub(crate) fn all_written(&self) -> impl Iterator<Item = (ObjectId, u64, BlockRange)> + '_ {
         let written = self.links.iter().filter(|(_, link)| link.written);
         written.map(|(&(object, offset), link)| (object, offset, link.range))
     }
@@ -65,15 +65,15 @@ impl Links {
 
     /// Has the object any?
     pub(crate) fn has_any(&self, object: ObjectId) -> bool {
-        self.links.range((object, 0)..=(object, u32::MAX)).next().is_some()
+        self.links.range((object, 0)..=(object, u64::MAX)).next().is_some()
     }
 
     /// A new one, over blocks of the object that have none.
-    pub(crate) fn add(&mut self, object: ObjectId, offset: u32, range: BlockRange) {
+    pub(crate) fn add(&mut self, object: ObjectId, offset: u64, range: BlockRange) {
         self.insert(object, offset, Link { range, written: false });
     }
 
-    fn insert(&mut self, object: ObjectId, offset: u32, link: Link) {
+    fn insert(&mut self, object: ObjectId, offset: u64, link: Link) {
         self.written += usize::from(link.written);
         assert!(link.range.count > 0, "a link has a block");
         let before = self.by_logical.insert(link.range.first, (object, offset));
@@ -83,7 +83,7 @@ impl Links {
         assert_eq!(self.links.len(), self.by_logical.len(), "each link is found by both ends");
     }
 
-    fn take(&mut self, object: ObjectId, offset: u32) -> Option<Link> {
+    fn take(&mut self, object: ObjectId, offset: u64) -> Option<Link> {
         let link = self.links.remove(&(object, offset))?;
         assert!(
             self.written >= usize::from(link.written),
@@ -96,7 +96,7 @@ impl Links {
     }
 
     /// The link that new block lies in: object, its first block, new blocks, and whether it was written to.
-    pub(crate) fn at(&self, block: Logical) -> Option<(ObjectId, u32, Link)> {
+    pub(crate) fn at(&self, block: Logical) -> Option<(ObjectId, u64, Link)> {
         let (_, &(object, offset)) = self.by_logical.range(..=block).next_back()?;
         let link = self.links[&(object, offset)];
         (block - link.range.first < link.range.count).then_some((object, offset, link))
@@ -113,7 +113,7 @@ impl Links {
     }
 
     /// Links of `from..to` of an object, whole ones.
-    fn over(&self, object: ObjectId, from: u32, to: u32) -> Vec<(u32, Link)> {
+    fn over(&self, object: ObjectId, from: u64, to: u64) -> Vec<(u64, Link)> {
         let before = self.links.range((object, 0)..=(object, from)).next_back();
         let begin = before.map_or(from, |(&(_, offset), _)| offset);
         let found = self.links.range((object, begin)..(object, to));
@@ -122,14 +122,14 @@ impl Links {
     }
 
     /// Does any lie in `from..to` of the object?
-    pub(crate) fn is_over(&self, object: ObjectId, from: u32, to: u32) -> bool {
+    pub(crate) fn is_over(&self, object: ObjectId, from: u64, to: u64) -> bool {
         !self.is_empty() && !self.over(object, from, to).is_empty()
     }
 
     /// Pieces of an object as reads see them, of those that records see.
     pub(crate) fn lay_over(&self, object: ObjectId, pieces: Vec<Piece>) -> Vec<Piece> {
         let mut laid = Vec::with_capacity(pieces.len());
-        let mut last: Option<u32> = None;
+        let mut last: Option<u64> = None;
         for piece in pieces {
             let (mut at, end) = (piece.offset, piece.offset + piece.count);
             for (offset, link) in self.over(object, piece.offset, end) {
@@ -158,19 +158,19 @@ impl Links {
     }
 
     /// The new block of `from`, if one link has all of `from..to`.
-    pub(crate) fn single(&self, object: ObjectId, from: u32, to: u32) -> Option<Logical> {
+    pub(crate) fn single(&self, object: ObjectId, from: u64, to: u64) -> Option<Logical> {
         let (&(_, offset), link) = self.links.range((object, 0)..=(object, from)).next_back()?;
         (to <= offset + link.range.count && from < offset + link.range.count)
             .then(|| link.range.first + (from - offset))
     }
 
     /// Takes a link away whose piece is recorded now, or will be.
-    pub(crate) fn settle(&mut self, object: ObjectId, offset: u32) -> BlockRange {
+    pub(crate) fn settle(&mut self, object: ObjectId, offset: u64) -> BlockRange {
         self.take(object, offset).expect("it was found").range
     }
 
     /// Takes `from..to` of an object out of its links, which may be cut apart. Returns what was taken.
-    pub(crate) fn cut(&mut self, object: ObjectId, from: u32, to: u32) -> Vec<(u32, Link)> {
+    pub(crate) fn cut(&mut self, object: ObjectId, from: u64, to: u64) -> Vec<(u64, Link)> {
         if self.is_empty() {
             return Vec::new();
         }
@@ -179,7 +179,7 @@ impl Links {
             self.take(object, offset);
             let end = offset + link.range.count;
             let (low, high) = (offset.max(from), end.min(to));
-            let part = |a: u32, b: u32| {
+            let part = |a: u64, b: u64| {
                 let range = BlockRange { first: link.range.first + (a - offset), count: b - a };
                 Link { range, written: link.written }
             };
@@ -195,7 +195,7 @@ impl Links {
     }
 
     /// Puts back what `cut` took.
-    pub(crate) fn put_back(&mut self, object: ObjectId, links: &[(u32, Link)]) {
+    pub(crate) fn put_back(&mut self, object: ObjectId, links: &[(u64, Link)]) {
         for &(offset, link) in links {
             self.insert(object, offset, link);
         }
@@ -208,11 +208,11 @@ mod tests {
 
     const ONE: ObjectId = ObjectId(7);
 
-    fn range(first: u32, count: u32) -> BlockRange {
+    fn range(first: u64, count: u64) -> BlockRange {
         BlockRange { first, count }
     }
 
-    fn piece(offset: u32, logical: Option<u32>, count: u32) -> Piece {
+    fn piece(offset: u64, logical: Option<u64>, count: u64) -> Piece {
         Piece { offset, logical, count }
     }
 

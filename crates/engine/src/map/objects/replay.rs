@@ -7,6 +7,7 @@ use super::{Object, Objects, range_of};
 use crate::format::record::{ObjectRecord, Record, ThinRecord};
 use crate::map::Logical;
 use crate::map::runs::Piece;
+use crate::map::slots::NUMBERS_END;
 use crate::map::space::{BlockRange, Space};
 use tandem_block::{BLOCK_BYTES, ObjectId, ObjectKind};
 
@@ -16,8 +17,8 @@ impl Objects {
     pub(crate) fn replay(&mut self, record: &ObjectRecord) -> bool {
         let end = record.first.checked_add(record.blocks);
         let blocks = match record.in_pieces {
-            Some(_) => u64::from(u32::MAX),
-            None => u64::from(record.blocks),
+            Some(_) => NUMBERS_END,
+            None => record.blocks,
         };
         if end.is_none_or(|end| end > self.blocks) || record.size_bytes > blocks * BLOCK_BYTES {
             return false;
@@ -59,7 +60,7 @@ impl Objects {
 
     /// The same of a thin object.
     pub(crate) fn replay_thin(&mut self, record: &ThinRecord) -> bool {
-        if record.size_bytes.div_ceil(BLOCK_BYTES) >= u64::from(u32::MAX) {
+        if record.size_bytes.div_ceil(BLOCK_BYTES) >= NUMBERS_END {
             return false; // no object has so many blocks
         }
         let object = Object {
@@ -78,7 +79,7 @@ impl Objects {
 
     /// The same of some blocks of one.
     pub(crate) fn replay_piece(&mut self, id: ObjectId, piece: Piece) -> bool {
-        let end = |first: u32| first.checked_add(piece.count);
+        let end = |first: u64| first.checked_add(piece.count);
         let fits = end(piece.offset).is_some()
             && piece.logical.is_none_or(|at| end(at).is_some_and(|end| end <= self.blocks));
         if fits {
@@ -109,7 +110,7 @@ impl Objects {
     /// A record says that the object is gone, and everything with it.
     pub(crate) fn replay_gone(&mut self, id: ObjectId) {
         self.by_id.remove(&id);
-        self.runs.cut(id, 0, u32::MAX);
+        self.runs.cut(id, 0, u64::MAX);
         self.attributes.remove_all(id);
     }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shares {
     /// First block to count and holders, never touching each other with the same number of holders.
-    runs: BTreeMap<Logical, (u32, u32)>,
+    runs: BTreeMap<Logical, (u64, u32)>,
     /// Holders beyond the first, over all blocks.
     extra: u64,
 }
@@ -47,7 +47,7 @@ impl Shares {
 
     /// Blocks of a range that have several holders.
     pub(crate) fn blocks_within(&self, range: BlockRange) -> u64 {
-        self.within(range).map(|part| u64::from(part.count)).sum()
+        self.within(range).map(|part| part.count).sum()
     }
 
     /// These blocks, which somebody holds, have one holder more.
@@ -56,7 +56,7 @@ impl Shares {
             self.put(part, holders + 1);
         }
         assert!(range.count > 0, "some blocks are shared");
-        self.extra += u64::from(range.count);
+        self.extra += range.count;
         self.merge(range);
     }
 
@@ -71,8 +71,8 @@ impl Shares {
                 left.push(part);
                 continue;
             }
-            assert!(self.extra >= u64::from(part.count), "each holder beyond the first is counted");
-            self.extra -= u64::from(part.count);
+            assert!(self.extra >= part.count, "each holder beyond the first is counted");
+            self.extra -= part.count;
             self.put(part, holders - 1);
         }
         self.merge(range);
@@ -144,7 +144,7 @@ impl Shares {
         for (at, change) in changes {
             if holders > 1 && at > from {
                 shares.runs.insert(from, (at - from, holders as u32));
-                shares.extra += u64::from(at - from) * (holders as u64 - 1);
+                shares.extra += (at - from) * (holders as u64 - 1);
             }
             (holders, from) = (holders + change, at);
         }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use tandem_block::Rng;
 
-    fn range(first: u32, count: u32) -> BlockRange {
+    fn range(first: u64, count: u64) -> BlockRange {
         BlockRange { first, count }
     }
 
@@ -185,8 +185,8 @@ mod tests {
         let mut rng = Rng::new(3);
         let (mut shares, mut plain) = (Shares::default(), [1u32; 64]);
         for _ in 0..20_000 {
-            let first = rng.below(63) as u32;
-            let part = range(first, rng.between(1, u64::from(64 - first)) as u32);
+            let first = rng.below(63);
+            let part = range(first, rng.between(1, 64 - first));
             let blocks = part.first as usize..(part.first + part.count) as usize;
             if rng.chance_ppm(500_000) {
                 if plain[blocks.clone()].iter().all(|&holders| holders < 5) {
@@ -210,7 +210,7 @@ mod tests {
             while at < 64 {
                 let end = (at..64).find(|&b| plain[b] != plain[at]).unwrap_or(64);
                 runs += usize::from(plain[at] > 1);
-                let noted = shares.has_any(range(at as u32, (end - at) as u32));
+                let noted = shares.has_any(range(at as u64, (end - at) as u64));
                 assert_eq!(noted, plain[at] > 1);
                 at = end;
             }

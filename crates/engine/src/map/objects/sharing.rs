@@ -60,7 +60,7 @@ impl Objects {
     /// The block of `from`, if all blocks of `from..to` of an object follow each other: as they are read
     /// and written.
     #[inline]
-    pub fn single(&self, object: ObjectId, from: u32, to: u32) -> Option<Logical> {
+    pub fn single(&self, object: ObjectId, from: u64, to: u64) -> Option<Logical> {
         if !self.links.is_over(object, from, to) {
             return self.runs.single(object, from, to);
         }
@@ -68,7 +68,7 @@ impl Objects {
     }
 
     /// Pieces and holes of `from..to` of an object, in order: as they are read and written.
-    pub fn pieces(&self, object: ObjectId, from: u32, to: u32) -> Vec<Piece> {
+    pub fn pieces(&self, object: ObjectId, from: u64, to: u64) -> Vec<Piece> {
         let pieces = self.runs.pieces(object, from, to);
         match self.links.is_over(object, from, to) {
             true => self.links.lay_over(object, pieces),
@@ -78,8 +78,8 @@ impl Objects {
 
     /// Parts of `from..to` of an object whose blocks it shares, as they are read: where a write must not
     /// go. First block, and behind the last.
-    pub(crate) fn shared_parts(&self, object: ObjectId, from: u32, to: u32) -> Vec<(u32, u32)> {
-        let mut parts: Vec<(u32, u32)> = Vec::new();
+    pub(crate) fn shared_parts(&self, object: ObjectId, from: u64, to: u64) -> Vec<(u64, u64)> {
+        let mut parts: Vec<(u64, u64)> = Vec::new();
         if self.shares.is_empty() {
             return parts;
         }
@@ -98,10 +98,10 @@ impl Objects {
 
     /// Blocks that an object has, and those that it alone has.
     pub(crate) fn held_blocks(&self, object: ObjectId) -> (u64, u64) {
-        let reserved = self.by_id.get(&object).map_or(0, |known| u64::from(known.blocks));
+        let reserved = self.by_id.get(&object).map_or(0, |known| known.blocks);
         let (mut all, mut shared) = (reserved, 0);
         for piece in self.runs.of(object) {
-            all += u64::from(piece.count);
+            all += piece.count;
             shared += self.shares.blocks_within(range_of(&piece));
         }
         (all, all - shared)
@@ -111,8 +111,8 @@ impl Objects {
     ///
     /// # Errors
     /// `NoSpace`: there are not so many, or not so many pieces can be recorded; nothing was changed.
-    pub(crate) fn link(&mut self, object: ObjectId, parts: &[(u32, u32)]) -> Result<(), IoError> {
-        let wanted: u64 = parts.iter().map(|&(from, to)| u64::from(to - from)).sum();
+    pub(crate) fn link(&mut self, object: ObjectId, parts: &[(u64, u64)]) -> Result<(), IoError> {
+        let wanted: u64 = parts.iter().map(|&(from, to)| to - from).sum();
         if wanted > self.free_blocks() {
             return Err(IoError::NoSpace);
         }
@@ -145,7 +145,7 @@ impl Objects {
     ) -> (Vec<(ObjectId, Piece)>, Vec<BlockRange>) {
         let all = |range: BlockRange| (range.first..range.first + range.count).all(&is_recorded);
         let done = self.links.all_written().filter(|&(.., range)| all(range));
-        let done: Vec<(ObjectId, u32, BlockRange)> = done.collect();
+        let done: Vec<(ObjectId, u64, BlockRange)> = done.collect();
         let (mut durable, mut left) = (Vec::new(), Vec::new());
         for (object, offset, range) in done {
             assert!(!self.shares.has_any(range), "new blocks are nobody else's");
@@ -167,7 +167,7 @@ impl Objects {
     }
 
     /// An object has left these. Returns what nobody has any more.
-    pub(super) fn leave(&mut self, pieces: &[Piece], links: &[(u32, Link)]) -> Vec<BlockRange> {
+    pub(super) fn leave(&mut self, pieces: &[Piece], links: &[(u64, Link)]) -> Vec<BlockRange> {
         let mut left: Vec<BlockRange> =
             pieces.iter().flat_map(|piece| self.shares.leave(range_of(piece))).collect();
         left.extend(links.iter().map(|(_, link)| link.range));
@@ -177,12 +177,12 @@ impl Objects {
     /// See `ObjectOp::Share`. Nothing of either part is linked.
     pub(super) fn share(
         &mut self,
-        (from, from_block): (ObjectId, u32),
-        (to, at): (ObjectId, u32),
-        blocks: u32,
+        (from, from_block): (ObjectId, u64),
+        (to, at): (ObjectId, u64),
+        blocks: u64,
     ) -> Result<Undo, IoError> {
-        let is_within = |object: &Object, block: u32| {
-            let end = (u64::from(block) + u64::from(blocks)) * BLOCK_BYTES;
+        let is_within = |object: &Object, block: u64| {
+            let end = (block + blocks) * BLOCK_BYTES;
             end <= object.size_bytes.next_multiple_of(BLOCK_BYTES)
         };
         let source = self.by_id.get(&from).ok_or(IoError::NoObject)?;
@@ -286,9 +286,9 @@ impl Objects {
     pub(super) fn undo_snapshot(&mut self, from: ObjectId, to: ObjectId, before: Object) {
         let made = self.detach(to);
         assert!(made.is_some_and(|made| made.is_snapshot), "the snapshot that was made goes");
-        self.runs.cut(to, 0, u32::MAX);
+        self.runs.cut(to, 0, u64::MAX);
         if !before.lies_in_runs() {
-            self.runs.cut(from, 0, u32::MAX);
+            self.runs.cut(from, 0, u64::MAX);
             self.detach(from);
             self.insert(from, before);
         }
@@ -307,7 +307,7 @@ impl Objects {
         if self.links.has_any(volume) || self.shares.has_any(range) {
             return;
         }
-        self.runs.cut(volume, 0, u32::MAX);
+        self.runs.cut(volume, 0, u64::MAX);
         let before = self.detach(volume).expect("found above");
         self.insert(volume, Object { first, blocks, ..before });
         self.changes.header(volume, true);
@@ -322,7 +322,7 @@ impl Objects {
     }
 
     /// Records that a change needs at most to say where blocks lie that it shares.
-    pub(crate) fn pieces_shared(&self, from: ObjectId, first: u32, end: u32) -> usize {
+    pub(crate) fn pieces_shared(&self, from: ObjectId, first: u64, end: u64) -> usize {
         self.runs.pieces(from, first, end).len() + 3
     }
 }

@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn range(first: u32, count: u32) -> BlockRange {
+fn range(first: u64, count: u64) -> BlockRange {
     BlockRange { first, count }
 }
 
 /// Objects of a pool that has a table.
-fn with_table(blocks: u32) -> Objects {
+fn with_table(blocks: u64) -> Objects {
     let mut objects = Objects::new(blocks);
     objects.bound(1 << 20, true);
     objects.create(ObjectId(1), "vol0", 10 * 4096).unwrap();
@@ -104,16 +104,13 @@ fn holes_are_filled_where_the_object_ends() {
     assert_eq!(free, 10_000 - 10 - 800, "what is kept ahead can be taken");
     objects.fill(ObjectId(5), 100, 300, usize::MAX).unwrap();
     assert_eq!(objects.free_blocks(), free, "there was no hole");
-    assert_eq!(
-        objects.fill(ObjectId(5), 400, 400 + free as u32 + 1, usize::MAX),
-        Err(IoError::NoSpace)
-    );
-    objects.fill(ObjectId(5), 400, 400 + free as u32, usize::MAX).unwrap();
+    assert_eq!(objects.fill(ObjectId(5), 400, 400 + free + 1, usize::MAX), Err(IoError::NoSpace));
+    objects.fill(ObjectId(5), 400, 400 + free, usize::MAX).unwrap();
     assert_eq!(objects.free_blocks(), 0);
     let left = done(&mut objects, &ObjectOp::Resize { object: ObjectId(6), size_bytes: 0 });
     assert!(left.is_empty(), "its size was zero: nothing shrinks");
     let left = objects.punch(ObjectId(6), 0, 400);
-    assert_eq!(left.iter().map(|range| range.count).sum::<u32>(), 400);
+    assert_eq!(left.iter().map(|range| range.count).sum::<u64>(), 400);
     assert_eq!(objects.free_blocks(), 0, "retired");
     left.into_iter().for_each(|range| objects.release(range));
     assert_eq!(objects.free_blocks(), 400);
@@ -244,7 +241,7 @@ fn with_file() -> Objects {
     objects
 }
 
-fn share(from: u64, from_block: u32, to: u64, to_block: u32, blocks: u32) -> ObjectOp {
+fn share(from: u64, from_block: u64, to: u64, to_block: u64, blocks: u64) -> ObjectOp {
     let (from, to) = (ObjectId(from), ObjectId(to));
     ObjectOp::Share { from, from_block, to, to_block, blocks }
 }
@@ -302,7 +299,7 @@ fn the_last_holder_of_blocks_leaves_them() {
     assert!(objects.shares().is_empty());
     let mut left = done(&mut objects, &ObjectOp::Remove { object: ObjectId(6) });
     left.sort_unstable_by_key(|range| range.first);
-    assert_eq!(left.iter().map(|range| range.count).sum::<u32>(), 3);
+    assert_eq!(left.iter().map(|range| range.count).sum::<u64>(), 3);
 }
 
 #[test]

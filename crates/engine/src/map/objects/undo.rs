@@ -23,7 +23,7 @@ pub enum Undo {
         /// Its runs.
         pieces: Vec<Piece>,
         /// Its links.
-        links: Vec<(u32, Link)>,
+        links: Vec<(u64, Link)>,
         /// Its attributes.
         attributes: Vec<Removed>,
     },
@@ -36,7 +36,7 @@ pub enum Undo {
         /// Runs that were cut off.
         pieces: Vec<Piece>,
         /// Links that were.
-        links: Vec<(u32, Link)>,
+        links: Vec<(u64, Link)>,
         /// What was cut off of a volume.
         left: Option<BlockRange>,
     },
@@ -45,7 +45,7 @@ pub enum Undo {
         /// Which.
         to: ObjectId,
         /// The first of them.
-        at: u32,
+        at: u64,
         /// What they are now, holes too.
         added: Vec<Piece>,
         /// Runs that were there.
@@ -99,7 +99,7 @@ impl Objects {
                 self.links.put_back(object, &links);
             }
             Undo::Shared { to, at, added, pieces } => {
-                let blocks: u32 = added.iter().map(|piece| piece.count).sum();
+                let blocks: u64 = added.iter().map(|piece| piece.count).sum();
                 self.runs.cut(to, at, at + blocks);
                 self.put_back(to, &pieces);
             }

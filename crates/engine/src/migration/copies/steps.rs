@@ -49,7 +49,7 @@ impl Copies {
 
 impl Copies {
     /// The tier wants these blocks on an SSD and on a hard drive.
-    pub(crate) fn want_copies(&mut self, first: Logical, count: u32, io: &mut DeviceIo) {
+    pub(crate) fn want_copies(&mut self, first: Logical, count: u64, io: &mut DeviceIo) {
         for block in first..first + count {
             if self.wanted.len() == WANTED_MAX && !self.wanted.contains(&block) {
                 io.stats_mut().copies_forgone += 1;

@@ -28,7 +28,7 @@ impl Moves {
         let mut dropped = 0;
         let begins = self.dropping.looked;
         // where nothing is under way there may be no next turn
-        let looks_max = if io.flights().is_empty() { u32::MAX } else { DROP_LOOKS_MAX };
+        let looks_max = if io.flights().is_empty() { u64::MAX } else { DROP_LOOKS_MAX };
         for ssd in 0..io.ssds().len() {
             let most = DROP_BLOCKS_MAX - dropped;
             dropped += drop_copies_on(ssd, (begins, looks_max), most, map, objects, io);
@@ -40,9 +40,9 @@ impl Moves {
             return;
         }
         // the next turn goes on behind these; once it has seen all, nothing is there to be dropped
-        let looked = begins + u64::from(looks_max);
+        let looked = begins + looks_max;
         assert!(looked > begins, "each step of a search comes further");
-        let slots_of = |allocator: &Allocator| u64::from(allocator.slot_count());
+        let slots_of = |allocator: &Allocator| allocator.slot_count();
         if looked < map.allocators().iter().map(slots_of).max().unwrap_or(0) {
             self.dropping.looked = looked;
             return;
@@ -55,7 +55,7 @@ impl Moves {
 /// behind where its next write goes, in at most `looks_max` slots.
 fn drop_copies_on(
     ssd: usize,
-    (begins, looks_max): (u64, u32),
+    (begins, looks_max): (u64, u64),
     most: usize,
     map: &mut Map,
     objects: &Objects,
@@ -68,7 +68,7 @@ fn drop_copies_on(
     assert!(region.count == count, "an allocator has the slots of its SSD");
     assert!(count == 0 || region.contains(start), "the next write goes to a slot of the SSD");
     let first = region.first;
-    let mut offset = ((u64::from(start - first) + begins) % u64::from(count.max(1))) as u32;
+    let mut offset = ((start - first) + begins) % count.max(1);
     let mut dropped = 0;
     for _ in 0..count.min(looks_max) {
         if dropped == most {
@@ -106,12 +106,12 @@ mod tests {
     /// Seen: each further SSD dropped one copy more.
     #[test]
     fn all_ssds_together_drop_so_many_copies_in_a_step() {
-        const SLOTS: u32 = DROP_BLOCKS_MAX as u32 + 10;
+        const SLOTS: u64 = DROP_BLOCKS_MAX as u64 + 10;
         let mut io = drives(3, 1);
         let region = |ssd: usize| SlotRegion {
             device: io.ssds()[ssd],
             is_log: false,
-            first: ssd as u32 * SLOTS,
+            first: ssd as u64 * SLOTS,
             count: SLOTS,
             offset_bytes: 0,
         };

@@ -18,7 +18,7 @@ impl Migration {
     /// A source of a move was read.
     pub(crate) fn move_read_done(
         &mut self,
-        at: u32,
+        at: u64,
         status: Result<(), IoError>,
         checksums: &[u32],
         store: &mut Store,

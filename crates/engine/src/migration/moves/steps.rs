@@ -81,14 +81,14 @@ impl Moves {
 
     /// Write-back has looked at so many blocks in vain. Once those were all that are dirty, it will find
     /// nothing before another batch is durable.
-    fn note_barren(&mut self, looked: u32, map: &Map, commit: &Commit) {
+    fn note_barren(&mut self, looked: u64, map: &Map, commit: &Commit) {
         let durable = commit.durable();
         assert!(self.barren_as_of <= durable, "what is durable stays so");
         assert!(looked <= LOOK_BLOCKS_MAX, "one step looks at no more than its bound");
         if self.barren_as_of != durable {
             (self.barren_as_of, self.barren_looked) = (durable, 0);
         }
-        self.barren_looked += u64::from(looked);
+        self.barren_looked += looked;
         let all = looked < LOOK_BLOCKS_MAX || self.barren_looked >= map.population().dirty_ssd;
         self.barren_since = all.then_some(durable);
     }
@@ -176,7 +176,7 @@ impl Moves {
                 into_offset_bytes: at as u64 * BLOCK_BYTES,
             };
             m.outstanding += 1;
-            let owner = Owner::Migration(MigrationIo::Read(at as u32));
+            let owner = Owner::Migration(MigrationIo::Read(at as u64));
             if kind == MoveKind::Drain {
                 evacuation.send_drained(region.device, op, owner, io);
             } else {
@@ -325,7 +325,7 @@ impl Moves {
         let mut from = self.cursor;
         assert!(from <= total, "the search begins at a block of the map");
         let mut wrapped = false;
-        let mut looked = 0u32;
+        let mut looked = 0u64;
         while parts.len() < blocks_max && looked < LOOK_BLOCKS_MAX {
             looked += 1;
             // not beyond where it began: a block would be moved twice

@@ -105,7 +105,7 @@ impl Migration {
         let mut durable = Vec::with_capacity(flush.items);
         for _ in 0..flush.items {
             let item = d.tail.items.pop_front().expect("the tail only grows at its end");
-            let bytes = u64::from(item.run.count) * BLOCK_BYTES;
+            let bytes = item.run.count * BLOCK_BYTES;
             let exposed_bytes = if item.copied { 0 } else { bytes };
             assert!(d.tail.bytes >= bytes, "a tail counts each of its writes");
             assert!(d.tail.exposed_bytes >= exposed_bytes, "what has no copy is exposed");

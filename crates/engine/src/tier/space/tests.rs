@@ -19,11 +19,11 @@ fn space(name: &str, settings: &[(&str, u64)]) -> Space {
 
 const CLASS: Class = Class { comes: Comes::WhenRead, keeps_alone: true };
 
-fn touch(space: &mut Space, now: Instant, extent: u32) -> bool {
+fn touch(space: &mut Space, now: Instant, extent: u64) -> bool {
     space.touched(now, extent * 4, extent * 4 + 1, CLASS)
 }
 
-fn read(space: &mut Space, extent: u32) -> bool {
+fn read(space: &mut Space, extent: u64) -> bool {
     let held = touch(space, Instant::ZERO, extent);
     if !held {
         space.missed(extent * 4, extent * 4 + 1);
@@ -37,7 +37,7 @@ fn what_is_read_comes_and_the_coldest_leaves() {
     assert_eq!(space.held(), (0, 4));
     for extent in [1, 2, 3, 4] {
         assert!(!read(&mut space, extent));
-        assert_eq!(space.next_to_come(|_| 0), Some(Extent(u64::from(extent))));
+        assert_eq!(space.next_to_come(|_| 0), Some(Extent(extent)));
     }
     assert!(read(&mut space, 1), "it is held");
     assert!(!read(&mut space, 9));
@@ -138,10 +138,10 @@ fn writes_make_their_room_and_cleaners_make_more() {
 #[test]
 fn b8_what_is_not_worth_its_move_does_not_come() {
     let mut space = space("cache-write-back", &[("pays_within", 60_000_000_000)]);
-    let read = |space: &mut Space, extent: u32, alone: u64| {
+    let read = |space: &mut Space, extent: u64, alone: u64| {
         touch(space, Instant::ZERO, extent);
         space.note_missed(extent * 4, extent * 4 + 1);
-        space.may_come_at_once(Extent(u64::from(extent)), |_| alone)
+        space.may_come_at_once(Extent(extent), |_| alone)
     };
     for extent in [1, 2, 3, 4] {
         assert!(!read(&mut space, extent, 0), "the first read foretells nothing");

@@ -6,7 +6,7 @@ use crate::io::{DeviceIo, Phase};
 use crate::ledger::Ledger;
 use crate::map::checksums::HomeChecksums;
 use crate::map::logical::{HOME, LOG, SSD};
-use crate::map::{Logical, Map, Run, Touch};
+use crate::map::{Logical, Map, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::owner::{Ended, MigrationIo, Owner};
 use crate::policy::Policy;
@@ -66,7 +66,7 @@ impl Tiers {
         let tiers = self.share.as_mut().expect("asked by the caller");
         assert!(!tiers.arrivals.of(extent), "of an extent one run at a time comes");
         assert!(tiers.arrivals.promoting.len() < PROMOTING_MAX, "runs under way are bounded");
-        tiers.rate.spend(u64::from(end - first) * BLOCK_BYTES);
+        tiers.rate.spend((end - first) * BLOCK_BYTES);
         tiers.arrivals.begun = tiers.arrivals.begun.wrapping_add(1);
         let number = tiers.arrivals.begun;
         tiers.arrivals.promoting.push(Promotion {
@@ -118,7 +118,7 @@ impl Tiers {
         &mut self,
         number: u32,
         block: Logical,
-        (slot, checksum): (u32, u32),
+        (slot, checksum): (Slot, u32),
         commit: &mut Commit,
         map: &mut Map,
         io: &mut DeviceIo,
@@ -170,7 +170,7 @@ impl Tiers {
         if requests.is_held(first, end) {
             return Begun::Busy;
         }
-        let length_bytes = u64::from(end - first) * BLOCK_BYTES;
+        let length_bytes = (end - first) * BLOCK_BYTES;
         let request = Request {
             kind: RequestKind::Background,
             ..Request::new(
@@ -256,7 +256,7 @@ impl Tiers {
             promoting.stage == Stage::Writing && promoting.runs.is_empty(),
             "a run is written once, when it was read"
         );
-        let (first, blocks) = (promoting.first, promoting.parts.len() as u32);
+        let (first, blocks) = (promoting.first, promoting.parts.len() as u64);
         let mut at = 0;
         while at < blocks {
             let Some(run) = map.allocate_ssd(blocks - at) else {
@@ -270,9 +270,9 @@ impl Tiers {
             promoting.outstanding += 1;
             let op = IoOp::Write {
                 offset_bytes: region.address(run.slot),
-                length_bytes: u64::from(run.count) * BLOCK_BYTES,
+                length_bytes: run.count * BLOCK_BYTES,
                 from: promoting.buffer,
-                from_offset_bytes: u64::from(at) * BLOCK_BYTES,
+                from_offset_bytes: at * BLOCK_BYTES,
                 fua: false,
             };
             let owner = Owner::Migration(MigrationIo::Extent { number, run: index });

@@ -18,7 +18,7 @@ use tandem_block::{BLOCK_BYTES, Instant, Op, PayloadId, Request, RequestType};
 
 impl Requests {
     /// Begins the part of a request, or of a part of it, that lies in one piece. Nothing lies in a hole.
-    fn begin_part(&mut self, of: Part, piece: Piece, from: u32, io: &mut DeviceIo) {
+    fn begin_part(&mut self, of: Part, piece: Piece, from: u64, io: &mut DeviceIo) {
         let Some(logical) = piece.logical else { return };
         let request = of.request;
         let of_part = part_of(&request, piece);
@@ -28,7 +28,7 @@ impl Requests {
         match request.op {
             Op::Read => {
                 part.buffer = of.buffer;
-                part.base_bytes = of.base_bytes + u64::from(piece.offset - from) * BLOCK_BYTES;
+                part.base_bytes = of.base_bytes + (piece.offset - from) * BLOCK_BYTES;
             }
             Op::Write => {
                 part.payload_offset_bytes = of_part.offset_bytes - request.offset_bytes;
@@ -115,8 +115,8 @@ impl Volumes {
         io: &DeviceIo,
     ) {
         assert!(request.op == Op::Discard, "only a discard gives blocks up");
-        let first = request.offset_bytes.div_ceil(BLOCK_BYTES) as u32;
-        let end = ((request.offset_bytes + request.length_bytes) / BLOCK_BYTES) as u32;
+        let first = request.offset_bytes.div_ceil(BLOCK_BYTES);
+        let end = (request.offset_bytes + request.length_bytes) / BLOCK_BYTES;
         if first >= end
             || requests.is_in_use(request.object)
             || self.objects.get(request.object).is_none()
@@ -142,7 +142,7 @@ impl Volumes {
     fn begin_parts(
         &self,
         mut parent: Task,
-        (from, to): (u32, u32),
+        (from, to): (u64, u64),
         store: &mut Store,
         requests: &mut Requests,
         policy: &Policy,
@@ -153,7 +153,7 @@ impl Volumes {
         assert!(parent.outstanding == 0 && !parent.holds, "a request has parts, or is one itself");
         parent.outstanding = 1; // held while parts begin
         if request.op == Op::Read && io.config().contents {
-            let length_bytes = u64::from(to - from) * BLOCK_BYTES;
+            let length_bytes = (to - from) * BLOCK_BYTES;
             parent.buffer = io.name_payload();
             io.send(Command::Reserve { payload: parent.buffer, length_bytes });
         }

@@ -77,13 +77,13 @@ impl Volumes {
     fn punch_what_fits(
         &mut self,
         object: ObjectId,
-        parts: &[(u32, u32)],
+        parts: &[(u64, u64)],
         store: &mut Store,
         requests: &Requests,
         policy: &mut Policy,
         io: &DeviceIo,
     ) -> Result<bool, IoError> {
-        let mut pieces: Vec<(u32, u32)> = Vec::new();
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
         for &(from, to) in parts {
             let held = self.objects.pieces(object, from, to).into_iter();
             let held = held.filter(|piece| piece.logical.is_some());
@@ -112,7 +112,7 @@ impl Volumes {
     fn copy_up(
         &mut self,
         object: ObjectId,
-        block: u32,
+        block: u64,
         old: Logical,
         requests: &mut Requests,
         policy: &mut Policy,
@@ -124,7 +124,7 @@ impl Volumes {
             kind: RequestKind::Background,
             ..Request::new(RequestId(u64::MAX), object, op, range, io.now())
         };
-        let range = (u64::from(block) * BLOCK_BYTES, BLOCK_BYTES);
+        let range = (block * BLOCK_BYTES, BLOCK_BYTES);
         let mut write = Task::new(background(object, Op::Write, range), new, new + 1);
         let read = background(ObjectId(u64::MAX), Op::Read, (0, BLOCK_BYTES));
         write.volume = self.objects.get(object).map_or(object, |known| known.volume);
@@ -224,7 +224,7 @@ impl Volumes {
     pub(crate) fn leave_shared(
         &mut self,
         request: &Request,
-        (from, to): (u32, u32),
+        (from, to): (u64, u64),
         store: &mut Store,
         requests: &mut Requests,
         policy: &mut Policy,
@@ -237,7 +237,7 @@ impl Volumes {
         }
         let (edges, whole) = apart(request, &shared, from, to);
         let is_write = request.op == Op::Write;
-        let linked: Vec<(u32, u32)> =
+        let linked: Vec<(u64, u64)> =
             if is_write { [&edges[..], &whole[..]].concat() } else { edges.clone() };
         let links = self.objects.links().len();
         if links > 0 && links + linked.len() > self.sharing.links_max(&store.journal) {
