@@ -16,6 +16,8 @@ use tandem_block::{BLOCK_BYTES, IoError, Op, PayloadId, Request, RequestKind, SE
 
 /// Longest request in bytes: NBD's usual limit.
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
+/// Longest discard or zeroing in bytes: it moves no bytes, so NBD bounds it by 32 bits alone.
+const ZEROED_BYTES_MAX: u64 = u32::MAX as u64;
 
 /// Must this request wait for a clone, or behind one that does?
 #[inline]
@@ -195,8 +197,7 @@ pub(crate) fn check_request(
     }
     let (offset, length) = (request.offset_bytes, request.length_bytes);
     let limit = if request.op.is_write() && request.op != Op::Write {
-        // zeroing moves no bytes, so NBD bounds it by 32 bits only
-        u64::MAX
+        ZEROED_BYTES_MAX
     } else {
         REQUEST_BYTES_MAX
     };
@@ -218,4 +219,43 @@ pub(crate) fn check_request(
     }
     let block = |bytes: u64| found.first + (bytes / BLOCK_BYTES) as Logical;
     Ok(Some((block(offset), found.first + end.div_ceil(BLOCK_BYTES) as Logical)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use tandem_block::{GIB, Instant, ObjectId, RequestId};
+
+    /// Each kind of request at its longest, and a sector beyond that, and over the end.
+    #[test]
+    fn requests_are_bounded_in_length() {
+        const VOLUME: ObjectId = ObjectId(1);
+        const BLOCKS: u64 = 8 * GIB / BLOCK_BYTES;
+        let (mut io, metadata) = (drives(1, 0), MetadataHomes::default());
+        io.enter(Phase::Running);
+        let mut objects = Objects::new(BLOCKS);
+        objects.create(VOLUME, "vol0", BLOCKS * BLOCK_BYTES).expect("there is room");
+        let mut check = |op, offset, length| {
+            let request =
+                Request::new(RequestId(1), VOLUME, op, (offset, length), Instant::default());
+            check_request(&request, &mut objects, &io, &metadata)
+        };
+        let zeroed_max = 4 * GIB - SECTOR_BYTES;
+        let lengths = [
+            (Op::Read, REQUEST_BYTES_MAX),
+            (Op::Write, REQUEST_BYTES_MAX),
+            (Op::Discard, zeroed_max),
+            (Op::WriteZeroes, zeroed_max),
+        ];
+        for (op, longest) in lengths {
+            let blocks = longest.div_ceil(BLOCK_BYTES);
+            assert_eq!(check(op, 0, longest), Ok(Some((0, blocks))), "{op:?}");
+            let too_long = check(op, 0, longest + SECTOR_BYTES);
+            assert_eq!(too_long, Err(IoError::Misaligned), "{op:?}: longer than any may be");
+            let last = BLOCKS * BLOCK_BYTES - SECTOR_BYTES;
+            assert_eq!(check(op, last, SECTOR_BYTES), Ok(Some((BLOCKS - 1, BLOCKS))), "{op:?}");
+            assert_eq!(check(op, last, BLOCK_BYTES), Err(IoError::OutOfRange), "{op:?}");
+        }
+    }
 }
