@@ -14,7 +14,7 @@ use tandem_block::BLOCK_BYTES;
 /// It can be cloned only because a whole engine can, for tests that fork one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a pin that is not given back keeps its blocks for ever"]
-pub struct Pin(Option<u64>);
+pub struct Pin(Option<u32>);
 
 impl Pin {
     /// The pin of what names no blocks: a flush, metadata, or a write whose blocks are not chosen yet.
@@ -42,7 +42,7 @@ pub(crate) struct Pins {
     pinned: Slab<Pinned>,
     /// How many pins touch the blocks of each stretch, all stretches of equal remainder together: a thousand
     /// slots are freed at once, and most of them lie near no pin.
-    near: Box<[u64]>,
+    near: Box<[u32]>,
     /// A pin that somebody waited for has ended.
     freed: bool,
     #[cfg(feature = "mutants")]
@@ -90,7 +90,7 @@ impl Pins {
         assert!(length_bytes > 0, "a command that moves data names some");
         let key = self.pinned.insert(Pinned { first_block, end_block, awaited: false });
         nears(first_block, end_block).for_each(|at| self.near[at] += 1);
-        Pin(Some(u64::try_from(key).expect("commands in flight are bounded")))
+        Pin(Some(u32::try_from(key).expect("commands in flight are bounded")))
     }
 
     /// For a mutant: the next command names blocks that it does not pin.
