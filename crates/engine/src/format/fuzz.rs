@@ -12,6 +12,7 @@ use super::unit::{self, HEADER_BYTES, Unit};
 use super::{FormatError, crc32c, image, page, record, shard};
 use crate::map::NONE;
 use crate::map::attributes::Attributes;
+use crate::map::slots::NUMBERS_END;
 use tandem_block::BLOCK_BYTES;
 
 /// The pool that the units, shards, roots and pages of a fuzzer belong to.
@@ -164,8 +165,8 @@ pub fn records(body: &[u8]) -> Result<(), FormatError> {
                 let count = run.checksums.len() as u64;
                 assert!(count > 0, "a run of nothing");
                 for start in [run.logical, run.ssd, run.log] {
-                    let fits = start.checked_add(count).is_some();
-                    assert!(start == NONE && run.logical != NONE || fits, "a run over the end");
+                    let is_left_out = start == NONE && run.logical != NONE;
+                    assert!(is_left_out || start + count < NUMBERS_END, "a run over the end");
                 }
             }
             record::Record::Fragmented(block) => {
@@ -174,11 +175,13 @@ pub fn records(body: &[u8]) -> Result<(), FormatError> {
                 assert!(block.fragments.iter().all(|part| part.mask != 0), "an empty fragment");
             }
             record::Record::Piece(_, piece) | record::Record::SharedPiece(_, piece) => {
-                assert!(piece.count > 0, "an empty piece")
+                assert!(piece.count > 0, "an empty piece");
+                assert!(piece.offset + piece.count <= NUMBERS_END, "a piece over its object's end");
+                let ends = |first: u64| first + piece.count < NUMBERS_END;
+                assert!(piece.logical.is_none_or(ends), "a piece over the end");
             }
             record::Record::Homes(blocks, place) => {
-                let fits =
-                    [blocks.first, place].iter().all(|at| at.checked_add(blocks.count).is_some());
+                let fits = [blocks.first, place].iter().all(|at| at + blocks.count < NUMBERS_END);
                 assert!(blocks.count > 0 && fits, "homes of nothing, or over the end");
             }
             record::Record::Attribute(attribute) => {

@@ -672,6 +672,37 @@ mod tests {
         assert_eq!(records[3], Record::ObjectGone(7));
     }
 
+    /// The last numbers that there can be, and the first that cannot. A record is made with numbers that
+    /// are fine, and one of them is changed in its bytes.
+    #[test]
+    fn numbers_end_where_those_of_the_format_do() {
+        let last = (NUMBERS_END - 1) as u32;
+        // where a number stands, and whether the record holds with the last one, and with none (0xFFFF_FFFF)
+        let check = |bytes: &[u8], (at, holds, may_be_none): (usize, bool, bool)| {
+            for (number, holds) in [(last, holds), (u32::MAX, may_be_none)] {
+                let mut changed = bytes.to_vec();
+                changed[at..at + 4].copy_from_slice(&number.to_le_bytes());
+                let found = decode(&changed);
+                assert_eq!(found.is_ok(), holds, "{number:#x} at {at} of {bytes:?}: {found:?}");
+            }
+        };
+        let mut writer = RecordWriter::default();
+        writer.block(0, 1, 2, 3, 4);
+        let run = writer.take();
+        // a run of one block would end at the first number that cannot be
+        for (at, may_be_none) in [(8, false), (12, true), (16, true)] {
+            check(&run, (at, false, may_be_none));
+        }
+        writer.piece(9, Piece { offset: 5, logical: Some(77), count: 1 }, false);
+        let piece = writer.take();
+        for place in [(12, true, false), (16, false, true), (20, false, false)] {
+            check(&piece, place);
+        }
+        writer.homes(BlockRange { first: 3, count: 1 }, 70);
+        let homes = writer.take();
+        (4..16).step_by(4).for_each(|at| check(&homes, (at, false, false)));
+    }
+
     #[test]
     fn damaged_records_are_errors() {
         let mut writer = RecordWriter::default();

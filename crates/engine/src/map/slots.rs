@@ -203,3 +203,22 @@ impl Slots {
             + self.current.memory_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_from_a_drive() {
+        for number in [0, 1, NUMBERS_END - 1, NONE] {
+            assert_eq!(number_from_disk(number_to_disk(number)), number);
+        }
+        assert_eq!(number_to_disk(NONE), u32::MAX);
+    }
+
+    #[test]
+    #[should_panic(expected = "numbered as the format can")]
+    fn a_number_that_the_format_has_not_is_not_written() {
+        number_to_disk(NUMBERS_END);
+    }
+}
