@@ -265,3 +265,68 @@ impl Migration {
         self.moves.begin_merge(&mut store.map, requests, io);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use crate::log::Log;
+    use crate::map::SlotRegion;
+    use crate::migration::moves::Part;
+    use std::collections::BTreeMap;
+
+    const SSD: DeviceId = DeviceId(0);
+    const HDD: DeviceId = DeviceId(1);
+    const SLOTS: u64 = 100;
+
+    type Change = fn(&mut Migration, &mut Map, &mut DeviceIo);
+
+    fn write(blocks: u64, map: &mut Map) {
+        for block in 0..blocks {
+            let slot = map.allocate_ssd(1).expect("there is room").slot;
+            map.assign(block, slot, 0);
+        }
+    }
+
+    /// The marks are those of a pool that names none: 40 % for write-back, 70 % for a log.
+    #[test]
+    fn moves_look_wherever_one_thing_may_be_moved() {
+        let changes: [(&str, bool, Change); 9] = [
+            ("nothing", true, |_, _, _| {}),
+            ("a few dirty blocks", true, |_, map, _| write(40, map)),
+            ("dirty blocks at the low mark", false, |_, map, _| write(41, map)),
+            ("a clean copy", false, |_, map, _| {
+                map.assume_home(0, 1);
+                assert!(map.assume_ssd_copy(0, 0));
+            }),
+            ("fragments", false, |_, map, _| {
+                write(1, map);
+                let slot = map.allocate_ssd(1).expect("there is room").slot;
+                assert!(map.assign_fragment(0, slot, 1, 0));
+            }),
+            ("a home to be flushed", false, |migration, _, _| {
+                migration.moves.homed.push_back((1, Part::new(1, 2, 3)));
+            }),
+            ("a write without room", false, |_, _, io| io.note_wait_for_space()),
+            ("a copy that is wanted", false, |migration, _, io| {
+                migration.copies.want_copies(0, 1, io);
+            }),
+            ("a log at its mark", false, |_, _, io| {
+                let log = io[HDD].log.as_mut().expect("it has one");
+                (0..7).for_each(|_| assert!(log.append(10, true).is_some()));
+            }),
+        ];
+        for (what, is_rest, change) in changes {
+            let mut io = drives(1, 1);
+            let ssd =
+                SlotRegion { device: SSD, is_log: false, first: 0, count: SLOTS, offset_bytes: 0 };
+            let log = SlotRegion { device: HDD, is_log: true, first: SLOTS, ..ssd };
+            let mut map = Map::new(vec![ssd, log], 1000, 2);
+            io[HDD].log = Some(Log::new(log, 10));
+            let mut migration = Migration::new(io.config());
+            change(&mut migration, &mut map, &mut io);
+            let tiers = Tiers::new(BTreeMap::new(), None);
+            assert_eq!(migration.has_nothing_to_move(&map, &tiers, &io), is_rest, "{what}");
+        }
+    }
+}
