@@ -5,6 +5,7 @@ use crate::io::DeviceIo;
 use crate::map::allocator::Allocator;
 use crate::map::logical::{HOME, SSD};
 use crate::map::objects::Objects;
+use crate::map::slots::NUMBERS_END;
 use crate::map::{Map, NONE, Touch};
 use crate::migration::moves::Moves;
 use crate::store::commit::Commit;
@@ -28,7 +29,7 @@ impl Moves {
         let mut dropped = 0;
         let begins = self.dropping.looked;
         // where nothing is under way there may be no next turn
-        let looks_max = if io.flights().is_empty() { u64::MAX } else { DROP_LOOKS_MAX };
+        let looks_max = if io.flights().is_empty() { NUMBERS_END } else { DROP_LOOKS_MAX };
         for ssd in 0..io.ssds().len() {
             let most = DROP_BLOCKS_MAX - dropped;
             dropped += drop_copies_on(ssd, (begins, looks_max), most, map, objects, io);
@@ -122,5 +123,27 @@ mod tests {
         io.note_wait_for_space();
         Moves::default().drop_clean_copies(&mut commit, &mut map, &objects, &mut io);
         assert_eq!(io.stats().copies_dropped, DROP_BLOCKS_MAX as u64);
+    }
+
+    /// A search that has come some way goes on to the end when nothing is under way, and ends there.
+    #[test]
+    fn a_search_that_has_begun_ends_where_nothing_is_under_way() {
+        let mut io = drives(1, 1);
+        let device = io.ssds()[0];
+        let region = SlotRegion { device, is_log: false, first: 0, count: 10, offset_bytes: 0 };
+        let mut map = Map::new(vec![region], 10, 2);
+        let slot = map.allocate_ssd(1).expect("there is room").slot;
+        map.assign(0, slot, 0);
+        // a home that no record names yet keeps its copy
+        let copied = map.watch(0);
+        assert!(map.note_home(&copied));
+        map.forget(copied);
+        let (objects, mut commit, mut moves) =
+            (Objects::new(10), Commit::default(), Moves::default());
+        io.note_wait_for_space();
+        moves.dropping.looked = 3;
+        moves.drop_clean_copies(&mut commit, &mut map, &objects, &mut io);
+        assert_eq!((io.stats().copies_dropped, moves.dropping.looked), (0, 0));
+        assert!(moves.dropping.found_nothing(commit.durable()));
     }
 }
