@@ -182,8 +182,8 @@ impl Objects {
         blocks: u64,
     ) -> Result<Undo, IoError> {
         let is_within = |object: &Object, block: u64| {
-            let end = (block + blocks) * BLOCK_BYTES;
-            end <= object.size_bytes.next_multiple_of(BLOCK_BYTES)
+            let end = block.checked_add(blocks);
+            end.is_some_and(|end| end <= object.size_bytes.div_ceil(BLOCK_BYTES))
         };
         let source = self.by_id.get(&from).ok_or(IoError::NoObject)?;
         let target = self.by_id.get(&to).ok_or(IoError::NoObject)?;

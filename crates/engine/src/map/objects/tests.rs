@@ -309,6 +309,8 @@ fn shares_that_cannot_be_are_refused() {
         (share(5, 0, 5, 10, 11), IoError::OutOfRange),
         (share(5, 0, 5, 1, 3), IoError::OutOfRange),
         (share(5, 0, 5, 10, 0), IoError::OutOfRange),
+        (share(5, u64::MAX, 5, 0, 2), IoError::OutOfRange),
+        (share(5, 0, 5, 10, u64::MAX), IoError::OutOfRange),
         (share(5, 0, 9, 0, 1), IoError::NoObject),
         (share(1, 0, 5, 0, 1), IoError::Unsupported),
         (share(5, 0, 1, 0, 1), IoError::Unsupported),
