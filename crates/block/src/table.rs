@@ -51,6 +51,13 @@ impl<T: TableEntry> Table<T> {
         Table(Memory::Heap(vec![T::new_zeroed(); length].into_boxed_slice()))
     }
 
+    /// Asks for an entry that will be read or written soon, and waits for nothing: by the time that it is
+    /// used the processor may have it. An entry that does not exist is no mistake.
+    #[inline]
+    pub fn prefetch(&self, index: usize) {
+        prefetch_index::prefetch_index(&**self, index);
+    }
+
     /// Bytes that it takes once every entry was touched.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

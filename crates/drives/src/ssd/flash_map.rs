@@ -71,6 +71,10 @@ pub(super) struct FlashMap {
     free: VecDeque<u32>,
     host: Frontier,
     gc: Frontier,
+    /// Pages of the open unit that the tables don't show yet, in the order of their writes.
+    open_unit: Vec<u32>,
+    /// Where they lay before; empty but while they are put into the tables.
+    old_places: Vec<Option<u32>>,
     pub(super) line_pages: u32,
     units_per_line: u32,
     host_lines_opened: u64,
@@ -112,6 +116,8 @@ impl FlashMap {
             free: (0..line_count).collect(),
             host: nowhere,
             gc: nowhere,
+            open_unit: Vec::with_capacity(unit_pages as usize),
+            old_places: Vec::with_capacity(unit_pages as usize),
             line_pages,
             units_per_line: line_pages / unit_pages,
             host_lines_opened: 0,
@@ -156,7 +162,14 @@ impl FlashMap {
 
     /// The physical page of `page`, if it was written.
     #[inline]
-    pub(super) fn find(&self, page: u32) -> Option<u32> {
+    pub(super) fn find(&mut self, page: u32) -> Option<u32> {
+        self.settle();
+        self.find_settled(page)
+    }
+
+    /// As `find`, of tables that show every write.
+    #[inline]
+    fn find_settled(&self, page: u32) -> Option<u32> {
         match self.physical[page as usize] {
             0 => self.initial.as_ref().and_then(|initial| initial.find(page)),
             TRIMMED => None,
@@ -180,10 +193,50 @@ impl FlashMap {
         Location { unit_in_line, host_unit }
     }
 
-    /// Writes `page` at the host frontier.
+    /// Writes `page` at the host frontier. The tables show it when its unit is full, or when somebody asks:
+    /// a processor then waits for memory once a unit, not once a page.
     #[inline]
     pub(super) fn write(&mut self, page: u32) {
-        if let Some(old) = self.find(page) {
+        self.physical.prefetch(page as usize);
+        self.open_unit.push(page);
+        let end = self.host.page + self.open_unit.len() as u32;
+        if self.unit_of.divide(end).1 == 0 {
+            self.settle();
+        }
+    }
+
+    /// Makes the tables show every write.
+    #[inline]
+    fn settle(&mut self) {
+        if !self.open_unit.is_empty() {
+            self.settle_open_unit();
+        }
+    }
+
+    fn settle_open_unit(&mut self) {
+        let mut pages = std::mem::take(&mut self.open_unit);
+        for &page in &pages {
+            let old = self.find_settled(page);
+            self.valid.prefetch(old.map_or(0, |old| old >> 6) as usize);
+            self.old_places.push(old);
+        }
+        let placed_here = self.host.page + 1..=self.host.page + pages.len() as u32;
+        for (at, page) in pages.drain(..).enumerate() {
+            let mut old = self.old_places[at];
+            if placed_here.contains(&self.physical[page as usize]) {
+                // the page was written twice since
+                old = self.find_settled(page);
+            }
+            self.place(page, old);
+        }
+        self.old_places.clear();
+        self.open_unit = pages;
+    }
+
+    /// Puts `page`, which lay at `old`, at the host frontier.
+    #[inline]
+    fn place(&mut self, page: u32, old: Option<u32>) {
+        if let Some(old) = old {
             self.invalidate(old);
         }
         let at = self.host.page;
@@ -196,6 +249,7 @@ impl FlashMap {
 
     /// Leaves `count` pages at the host frontier unused; they end within the line.
     pub(super) fn skip(&mut self, count: u32) {
+        self.settle();
         self.host.page += count;
         assert!(self.host.page <= self.host.end, "padding ends with its unit");
         if self.host.page == self.host.end {
@@ -216,11 +270,16 @@ impl FlashMap {
     /// Moves the valid pages of the cheapest line and frees it. Returns how many were moved, or
     /// `None` if no line would give room.
     pub(super) fn reclaim(&mut self) -> Option<u32> {
+        self.settle();
         let (victim, moved) = self.victim()?;
         self.counts[victim as usize] |= OPEN;
         self.lay_bits(victim);
         let words = self.line_pages / 64;
+        let in_tables = self.lines[victim as usize].holds == Held::Tables;
         for word in victim * words..(victim + 1) * words {
+            if in_tables && word + 1 < (victim + 1) * words {
+                self.prefetch_pages(word + 1);
+            }
             let bits = std::mem::take(&mut self.valid[word as usize]);
             if bits != 0 {
                 self.name_pages(victim, word * 64, bits);
@@ -232,6 +291,17 @@ impl FlashMap {
         self.lines[victim as usize].holds = Held::Tables;
         self.free.push_back(victim);
         Some(moved)
+    }
+
+    /// Asks memory for the places of the pages that a word of validity bits names.
+    #[inline]
+    fn prefetch_pages(&self, word: u32) {
+        let mut bits = self.valid[word as usize];
+        while bits != 0 {
+            let page = self.logical[(word * 64 + bits.trailing_zeros()) as usize];
+            self.physical.prefetch(page as usize);
+            bits &= bits - 1;
+        }
     }
 
     /// Puts the validity bits of a line into the table, if it is as the run began.
@@ -355,6 +425,7 @@ impl FlashMap {
     #[cfg(test)]
     pub(super) fn check(&self) {
         let mut whole = self.clone();
+        whole.settle();
         for line in 0..whole.lines.len() as u32 {
             whole.lay_bits(line);
             for word in line * whole.line_pages / 64..(line + 1) * whole.line_pages / 64 {
@@ -368,7 +439,7 @@ impl FlashMap {
     fn check_tables(&self) {
         let mut valid_pages = 0u64;
         for page in 0..self.host_pages() {
-            let Some(physical) = self.find(page) else { continue };
+            let Some(physical) = self.find_settled(page) else { continue };
             assert_eq!(self.logical[physical as usize], page);
             assert!(self.valid[(physical >> 6) as usize] >> (physical & 63) & 1 == 1);
             valid_pages += 1;

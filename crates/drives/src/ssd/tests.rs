@@ -1,5 +1,6 @@
 //! Does the SSD model do what its page of the models says?
 
+use super::flash_map::FlashMap;
 use super::{SsdModel, SsdState};
 use crate::spec::{Bytes, ModelSpec, Ppm, Sourced, SsdSpec, load};
 use crate::study;
@@ -273,7 +274,8 @@ fn the_page_map_stays_whole() {
         let mut drive = SsdModel::new(&small, state, 1, false);
         drive.map().check();
         let all = drive.map().host_pages() as usize;
-        let written = (0..all as u32).filter(|&page| drive.map().find(page).is_some()).count();
+        let mut map = drive.map().clone();
+        let written = (0..all as u32).filter(|&page| map.find(page).is_some()).count();
         assert_eq!(written, if state == SsdState::Steady { all } else { 0 });
         let mut rng = Rng::new(6);
         let mut now = 0;
@@ -298,5 +300,42 @@ fn the_page_map_stays_whole() {
         }
         let (programmed, host) = drive.flash_pages();
         assert!(programmed > host && host > 0);
+    }
+}
+
+/// Tables show the pages of a unit when it is full or when somebody asks: both ways they show the same, also
+/// of pages that one unit holds twice.
+#[test]
+fn tables_show_the_same_whether_they_are_asked_in_between_or_not() {
+    const PAGES: u32 = 1 << 10;
+    for (state, footprint) in
+        [(SsdState::Fresh, 5), (SsdState::Steady, 5), (SsdState::Steady, PAGES)]
+    {
+        let mut asked = FlashMap::new(PAGES, 192, 12, 12);
+        asked.fill(state, 3, &mut Rng::new(1));
+        let mut left_alone = asked.clone();
+        let mut rng = Rng::new(2);
+        for write in 0..12 * 200 {
+            let page = rng.below(u64::from(footprint)) as u32;
+            asked.write(page);
+            if write % 5 == 0 {
+                assert!(asked.find(page).is_some(), "what was written is found at once");
+            }
+            left_alone.write(page);
+            if write % 12 == 11 {
+                while asked.free_lines() < 2 {
+                    assert_eq!(asked.reclaim(), left_alone.reclaim());
+                }
+                assert_eq!(asked.free_lines(), left_alone.free_lines());
+            }
+            if write % 500 == 0 {
+                left_alone.check();
+            }
+        }
+        asked.check();
+        left_alone.check();
+        for page in 0..PAGES {
+            assert_eq!(asked.find(page), left_alone.find(page), "page {page}");
+        }
     }
 }
