@@ -264,8 +264,8 @@ impl Checkpoint {
     }
 
     /// May one begin, if it is wanted?
-    pub(crate) fn may_begin(&self, batches: Batches, now: Instant) -> bool {
-        self.is_idle() && !batches.is_broken && !self.has_failed() && now >= self.retry_at
+    pub(crate) fn may_begin(&self, is_broken: bool, now: Instant) -> bool {
+        self.is_idle() && !is_broken && !self.has_failed() && now >= self.retry_at
     }
 
     /// Begins one.

@@ -357,27 +357,26 @@ impl Engine {
     fn arm_timer(&mut self) {
         let Engine { io, store, volumes, migration, policy, replicas, .. } = self;
         let kept_bytes = volumes.journal_bytes_kept(store.journal.ring_bytes());
-        let due = [
-            store.commit.commit_due(kept_bytes, &store.journal, io),
-            store.checkpoint_due(io),
-            store.metadata.due(io.now()),
-            store.metadata_replica.due(io),
-            store.metadata_replica.controllers_due(io),
-            migration.tail_copies.probe_due(io),
-            migration.moves.moves_due(
-                &store.map,
-                &store.metadata_replica,
-                &migration.copies,
-                &policy.steering,
-                &policy.tiers,
-                io,
-            ),
-            migration.evacuation.drain_due(&store.commit, &migration.moves, io),
-            policy.limits_due(io),
-            policy.tiers.tiers_due(&store.commit, io),
-            replicas.replacement.replacement_due(io),
-        ];
-        io.wake_by(due.into_iter().min().expect("there are some"));
+        let moves_due = migration.moves.moves_due(
+            &store.map,
+            &store.metadata_replica,
+            &migration.copies,
+            &policy.steering,
+            &policy.tiers,
+            io,
+        );
+        let due = (store.commit.commit_due(kept_bytes, &store.journal, io))
+            .min(store.checkpoint_due(io))
+            .min(store.metadata.due(io.now()))
+            .min(store.metadata_replica.due(io))
+            .min(store.metadata_replica.controllers_due(io))
+            .min(migration.tail_copies.probe_due(io))
+            .min(moves_due)
+            .min(migration.evacuation.drain_due(&store.commit, &migration.moves, io))
+            .min(policy.limits_due(io))
+            .min(policy.tiers.tiers_due(&store.commit, io))
+            .min(replicas.replacement.replacement_due(io));
+        io.wake_by(due);
     }
 
     // ---- pairs ----

@@ -80,6 +80,8 @@ pub(crate) struct Deadlines {
     serial: u64,
     /// By drive of the event loop.
     queues: Vec<Queue>,
+    /// When the next drive is slow, or its deadline is over: the first of the queues' own.
+    due: Instant,
     /// Of each drive of the event loop.
     limits: Vec<Duration>,
     /// How many commands were abandoned and have not ended, by buffer.
@@ -102,6 +104,7 @@ impl Deadlines {
             flights: Slab::new(),
             serial: 0,
             queues: Vec::new(),
+            due: Instant::NEVER,
             limits,
             abandoned: BTreeMap::new(),
             kept: BTreeSet::new(),
@@ -175,6 +178,7 @@ impl Deadlines {
             queue.live += 1;
             if queue.out.len() == 1 {
                 queue.note_due();
+                self.note_due();
             }
         }
         IoId(id)
@@ -193,6 +197,7 @@ impl Deadlines {
             queue.live -= lived;
             queue.tidy(&self.flights);
             assert!(queue.live <= queue.out.len(), "commands that are out are listed");
+            self.note_due();
         }
         if let Some(inner) = flight.inner {
             return Heard::Of(inner);
@@ -225,6 +230,7 @@ impl Deadlines {
             }
             queue.note_due();
         }
+        self.note_due();
         overdue
     }
 
@@ -247,13 +253,20 @@ impl Deadlines {
         }
         assert!(abandoned.len() == live, "each command that was out is abandoned once");
         self.queue(drive).note_due();
+        self.note_due();
         abandoned
     }
 
     /// When the next drive is slow, or its deadline is over.
     #[inline]
     pub(crate) fn due(&self) -> Instant {
-        self.queues.iter().map(|queue| queue.due).min().unwrap_or(Instant::NEVER)
+        self.due
+    }
+
+    /// Some queue's own has changed.
+    #[inline]
+    fn note_due(&mut self) {
+        self.due = self.queues.iter().fold(Instant::NEVER, |due, queue| due.min(queue.due));
     }
 
     /// Is a command of this drive without an answer for more than half of its deadline?

@@ -27,6 +27,12 @@ impl Bits {
         self.words[index >> 6] >> (index & 63) & 1 == 1
     }
 
+    /// Asks memory for a bit.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: usize) {
+        self.words.prefetch(index >> 6);
+    }
+
     /// Sets or clears one bit.
     #[inline]
     pub(crate) fn set(&mut self, index: usize, value: bool) {

@@ -50,6 +50,9 @@ enum Queue {
     Hdd(usize),
 }
 
+/// How many touches ahead of its record memory is asked for a block: the records between take that long.
+const COMPOSED_AHEAD: usize = 8;
+
 /// Room that one more block may take in a body: a record with eight fragments, and a run's header.
 const RECORD_BYTES_MAX: usize = 160;
 
@@ -99,7 +102,10 @@ impl Map {
         records: &mut RecordWriter,
         batch: &mut Batch,
     ) {
-        for Hinted { touch, slot } in touches {
+        for (at, &Hinted { touch, slot }) in touches.iter().enumerate() {
+            if let Some(later) = touches.get(at + COMPOSED_AHEAD) {
+                self.prefetch_record(later);
+            }
             if !matches!(queue, Queue::Hdd(_)) {
                 assert!(self.pending_blocks >= touch.count, "what waits is counted");
                 self.pending_blocks -= touch.count;
@@ -127,6 +133,16 @@ impl Map {
                     self.record_block(block, cover, records, batch);
                 }
             }
+        }
+    }
+
+    /// Asks memory for what the record of a touch's first block will read.
+    #[inline]
+    fn prefetch_record(&self, later: &Hinted) {
+        self.logical.prefetch(later.touch.logical);
+        self.logical.recorded_homes().prefetch(later.touch.logical as usize);
+        if later.slot != NONE {
+            self.slots.prefetch(later.slot);
         }
     }
 

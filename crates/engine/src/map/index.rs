@@ -182,14 +182,10 @@ impl Index {
         old
     }
 
-    /// Reads what searches for these blocks will read, so that one waits for memory less often: the
-    /// processor has many of these reads under way at once, of searches only one.
-    pub(crate) fn warm(&self, first: Logical, count: u64) {
-        let mut sum = 0u32;
-        for key in first..first + count {
-            sum = sum.wrapping_add(self.buckets[self.place(key).0][0]);
-        }
-        std::hint::black_box(sum);
+    /// Asks memory for what a search for this block will read first.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: Logical) {
+        self.buckets.prefetch(self.place(key).0);
     }
 
     /// Bytes of memory held.

@@ -45,6 +45,12 @@ impl LogicalBits {
         self.nibbles[block as usize >> 1] >> ((block & 1) * 4) & 15
     }
 
+    /// Asks memory for the block's bits.
+    #[inline]
+    pub(crate) fn prefetch(&self, block: Logical) {
+        self.nibbles.prefetch(block as usize >> 1);
+    }
+
     /// Replaces the block's bits.
     #[inline]
     pub(crate) fn set(&mut self, block: Logical, bits: u8) {

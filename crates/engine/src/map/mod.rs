@@ -63,8 +63,8 @@ use versions::Versions;
 /// A fixed hasher: a digest must not hang on a random seed.
 pub(crate) type FixedState = std::hash::BuildHasherDefault<displaced::FixedHasher>;
 
-/// Runs of fewer blocks gain nothing from being read ahead.
-const WARM_BLOCKS_MIN: u64 = 4;
+/// Blocks of a request that memory is asked for ahead: a cache has room for no more of them.
+const PREFETCHED_BLOCKS_MAX: u64 = 64;
 
 /// Blocks that changed and are not recorded yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,11 +323,12 @@ impl Map {
         &self.allocators
     }
 
-    /// Blocks that are about to be assigned, for the sake of speed.
+    /// Asks memory for what the assignment of these blocks will read: they are about to be written.
     #[inline]
-    pub(crate) fn warm(&self, first: Logical, count: u64) {
-        if count >= WARM_BLOCKS_MIN {
-            self.index.warm(first, count);
+    pub(crate) fn prefetch(&self, first: Logical, count: u64) {
+        for block in first..first + count.min(PREFETCHED_BLOCKS_MAX) {
+            self.logical.prefetch(block);
+            self.index.prefetch(block);
         }
     }
 

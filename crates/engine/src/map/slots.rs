@@ -130,6 +130,15 @@ impl Slots {
         self.checksums[slot as usize]
     }
 
+    /// Asks memory for all that is known of a slot.
+    #[inline]
+    pub(crate) fn prefetch(&self, slot: Slot) {
+        self.owners.prefetch(slot as usize);
+        self.checksums.prefetch(slot as usize);
+        self.recorded.prefetch(slot as usize);
+        self.current.prefetch(slot as usize);
+    }
+
     /// Gives the slot to a logical block.
     #[inline]
     pub(crate) fn assign(&mut self, slot: Slot, owner: Logical, checksum: u32) {

@@ -213,6 +213,7 @@ impl Requests {
         let whole = request.offset_bytes.is_multiple_of(BLOCK_BYTES)
             && end_bytes.is_multiple_of(BLOCK_BYTES)
             && base_bytes.is_multiple_of(BLOCK_BYTES);
+        store.map.prefetch(task.first, task.end - task.first);
         if whole {
             self.queue_write(id, io);
         } else {
@@ -372,7 +373,6 @@ impl Requests {
             !io.config().contents || checksums.len() == run.count as usize,
             "the event loop sums every block it writes"
         );
-        store.map.warm(logical, run.count);
         for i in 0..run.count {
             let (block, slot) = (logical + i, run.slot + i);
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);

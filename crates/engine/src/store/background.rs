@@ -106,21 +106,6 @@ impl Checkpoint {
             }
         }
     }
-
-    fn is_checkpoint_due(
-        &self,
-        batches: Batches,
-        checksums: &HomeChecksums,
-        journal: &Journal,
-        metadata_replica: &MetadataReplica,
-        metadata: &MetadataHomes,
-        io: &DeviceIo,
-    ) -> bool {
-        !io.is_fixed()
-            && self.may_begin(batches, io.now())
-            && self.is_checkpoint_wanted(checksums, journal, metadata_replica, metadata, io)
-            && !metadata.is_copying()
-    }
 }
 
 impl Store {
@@ -145,6 +130,16 @@ impl Store {
             );
         let due = self.checkpoint.due(is_wanted, self.commit.is_broken(), now);
         due.min(self.pages.due(now))
+    }
+
+    /// Shall a checkpoint begin?
+    #[inline]
+    fn is_checkpoint_due(&self, io: &DeviceIo) -> bool {
+        let (journal, replica, metadata) = (&self.journal, &self.metadata_replica, &self.metadata);
+        self.checkpoint.is_checkpoint_wanted(&self.checksums, journal, replica, metadata, io)
+            && !io.is_fixed()
+            && self.checkpoint.may_begin(self.commit.is_broken(), io.now())
+            && !metadata.is_copying()
     }
 
     /// Where the journal's batches stand.
@@ -292,20 +287,20 @@ impl Store {
         replicas: &Replicas,
         io: &mut DeviceIo,
     ) {
+        if !self.checkpoint.is_idle() || self.is_checkpoint_due(io) {
+            self.advance_checkpoint(volumes, migration, replicas, io);
+        }
+    }
+
+    fn advance_checkpoint(
+        &mut self,
+        volumes: &mut Volumes,
+        migration: &Migration,
+        replicas: &Replicas,
+        io: &mut DeviceIo,
+    ) {
         let batches = self.batches();
         let begins = self.checkpoint.is_idle();
-        if begins
-            && !self.checkpoint.is_checkpoint_due(
-                batches,
-                &self.checksums,
-                &self.journal,
-                &self.metadata_replica,
-                &self.metadata,
-                io,
-            )
-        {
-            return;
-        }
         let mut parts = Parts {
             io,
             metadata: &self.metadata,

@@ -48,9 +48,18 @@ impl Volumes {
         policy: &mut Policy,
         io: &DeviceIo,
     ) {
-        if self.sharing.lingering.is_empty() {
-            return;
+        if !self.sharing.lingering.is_empty() {
+            self.retire_untouched(store, requests, policy, io);
         }
+    }
+
+    fn retire_untouched(
+        &mut self,
+        store: &mut Store,
+        requests: &Requests,
+        policy: &mut Policy,
+        io: &DeviceIo,
+    ) {
         for range in std::mem::take(&mut self.sharing.lingering) {
             match requests.touch(range.first, range.first + range.count) {
                 true => self.sharing.lingering.push(range),
