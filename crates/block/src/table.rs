@@ -58,6 +58,13 @@ impl<T: TableEntry> Table<T> {
         prefetch_index::prefetch_index(&**self, index);
     }
 
+    /// The same for many entries.
+    #[inline]
+    pub fn prefetch_each(&self, indices: impl Iterator<Item = usize>) {
+        let entries = &**self;
+        indices.for_each(|index| prefetch_index::prefetch_index(entries, index));
+    }
+
     /// Bytes that it takes once every entry was touched.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

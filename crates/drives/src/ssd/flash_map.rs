@@ -296,12 +296,10 @@ impl FlashMap {
     /// Asks memory for the places of the pages that a word of validity bits names.
     #[inline]
     fn prefetch_pages(&self, word: u32) {
-        let mut bits = self.valid[word as usize];
-        while bits != 0 {
-            let page = self.logical[(word * 64 + bits.trailing_zeros()) as usize];
-            self.physical.prefetch(page as usize);
-            bits &= bits - 1;
-        }
+        let bits = self.valid[word as usize];
+        let pages = &self.logical[word as usize * 64..][..64];
+        let valid = pages.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+        self.physical.prefetch_each(valid.map(|(_, &page)| page as usize));
     }
 
     /// Puts the validity bits of a line into the table, if it is as the run began.
@@ -318,16 +316,14 @@ impl FlashMap {
 
     /// Puts the host pages at `base` plus each set bit into the table, if their line is as the run began.
     #[inline]
-    fn name_pages(&mut self, line: u32, base: u32, mut bits: u64) {
+    fn name_pages(&mut self, line: u32, base: u32, bits: u64) {
         if self.lines[line as usize].holds != Held::Begun {
             return;
         }
         let initial = self.initial.as_ref().expect("a line is as the run began");
-        while bits != 0 {
-            let physical = base + bits.trailing_zeros();
-            self.logical[physical as usize] = initial.page(line, physical - line * self.line_pages);
-            bits &= bits - 1;
-        }
+        let begin = line * self.line_pages;
+        let named = &mut self.logical[begin as usize..][..self.line_pages as usize];
+        initial.pages_of_word(line, base - begin, bits, |at, page| named[at as usize] = page);
     }
 
     /// The cheapest line and its valid pages; `None` if no line would give room.
@@ -351,11 +347,12 @@ impl FlashMap {
             let room = self.gc.end - self.gc.page;
             let run = room.min(bits.count_ones());
             let begin = self.gc.page;
+            let (logical, physical) = (&mut *self.logical, &mut *self.physical);
             for at in begin..begin + run {
-                let page = self.logical[(base + bits.trailing_zeros()) as usize];
+                let page = logical[(base + bits.trailing_zeros()) as usize];
                 bits &= bits - 1;
-                self.logical[at as usize] = page;
-                self.physical[page as usize] = at + 1;
+                logical[at as usize] = page;
+                physical[page as usize] = at + 1;
             }
             self.set_valid(begin, run);
             self.counts[self.gc.line as usize] += run;

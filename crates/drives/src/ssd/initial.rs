@@ -10,6 +10,7 @@
 //! that it would meet after a long random run, and the first event is due at once. Valid pages lie
 //! evenly within a line, and which host page lies where is a pseudo-random permutation.
 
+use crate::rate::Divider;
 use std::fmt;
 use std::str::FromStr;
 use tandem_block::Rng;
@@ -85,6 +86,7 @@ pub(super) struct Initial {
     /// The first line that was filled; the others follow.
     first_line: u32,
     line_pages: u32,
+    line_of: Divider,
     /// Pages of all lines before each one, in the order in which they were filled, and of all at the end.
     pages_before: Vec<u32>,
 }
@@ -109,7 +111,9 @@ impl Initial {
             pages_before.push(pages_before[pages_before.len() - 1] + pages);
         }
         let order = Permutation::new(u64::from(host_pages), rng);
-        Some(Initial { order, first_line, line_pages, pages_before })
+        assert!(line_pages < 1 << 25, "the share of a word's pages is counted in 32 bits");
+        let line_of = Divider::new(line_pages);
+        Some(Initial { order, first_line, line_pages, line_of, pages_before })
     }
 
     /// The lines that it filled.
@@ -138,10 +142,27 @@ impl Initial {
         Some(line * self.line_pages + in_line as u32)
     }
 
-    /// The host page that it put into a physical page of one of its lines, which is one that it filled.
-    pub(super) fn page(&self, line: u32, in_line: u32) -> u32 {
-        let rank = u64::from(in_line) * u64::from(self.pages(line)) / u64::from(self.line_pages);
-        self.order.page(self.pages_before[(line - self.first_line) as usize] + rank as u32)
+    /// Calls `put` with each of 64 physical pages from `first` on in one of its lines that `bits` names, and the
+    /// host page that it put there. It has filled all of them.
+    #[inline]
+    pub(super) fn pages_of_word(
+        &self,
+        line: u32,
+        first: u32,
+        mut bits: u64,
+        mut put: impl FnMut(u32, u32),
+    ) {
+        let pages = self.pages(line);
+        let (line_pages, share) = (u64::from(self.line_pages), u64::from(first) * u64::from(pages));
+        let before = self.pages_before[(line - self.first_line) as usize];
+        // pages lie evenly: their rank is the running share, of which a word needs one true division
+        let rank = before + (share / line_pages) as u32;
+        let rest = (share % line_pages) as u32;
+        while bits != 0 {
+            let at = bits.trailing_zeros();
+            put(first + at, self.order.page(rank + self.line_of.quotient(rest + at * pages)));
+            bits &= bits - 1;
+        }
     }
 
     /// Validity bits of one of its lines, as it was filled.
@@ -303,7 +324,10 @@ mod tests {
             }
             for (page, physical) in found {
                 let (line, in_line) = (physical / 384, physical % 384);
-                assert_eq!(initial.page(line, in_line), page);
+                let (word, bit) = (in_line & !63, 1 << (in_line & 63));
+                let mut named = None;
+                initial.pages_of_word(line, word, bit, |at, page| named = Some((at, page)));
+                assert_eq!(named, Some((in_line, page)));
                 let word = &mut valid[(physical / 64) as usize];
                 assert!(*word >> (physical % 64) & 1 == 1, "each in a place of its own");
                 *word &= !(1 << (physical % 64));
