@@ -1,8 +1,8 @@
 //! Do the sources that the code names stand in docs/PAPERS.md, and does that page tell the truth?
 //!
 //! A source is a paper's key with parts of it: a section, figure, table, algorithm, equation, slide
-//! or the abstract. Every part that a file of ours cites must have a row in docs/PAPERS.md. Every
-//! row's parts must be cited, its files must exist and cite one of them, its tests must exist.
+//! or the abstract. Every part that a file of ours cites must have an entry in docs/PAPERS.md. Every
+//! entry's parts must be cited, its files must exist and cite one of them, its tests must exist.
 
 use super::{Finding, SourceFile};
 use std::collections::BTreeSet;
@@ -23,7 +23,11 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
         match citations(&file.text) {
             Ok(parts) => {
                 for part in parts.iter().filter(|part| !known.contains(part)) {
-                    findings.push(finding(&file.path, 0, format!("[{part}] has no row in {PAGE}")));
+                    findings.push(finding(
+                        &file.path,
+                        0,
+                        format!("[{part}] has no entry in {PAGE}"),
+                    ));
                 }
                 cited.extend(parts);
             }
@@ -48,7 +52,8 @@ fn finding(path: &str, line: usize, what: String) -> Finding {
     Finding { path: path.to_owned(), line, rule: RULE, what }
 }
 
-/// A row of the page's tables: `| [KEY parts] | what | files | tests |`.
+/// An entry of the page's list: `- [KEY parts] what`, and below it `- in: files` and `- tests: tests`.
+#[derive(Default)]
 struct Row {
     line: usize,
     parts: BTreeSet<String>,
@@ -57,26 +62,35 @@ struct Row {
 }
 
 fn rows(page: &str, findings: &mut Vec<Finding>) -> Vec<Row> {
-    let mut rows = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
+    let (mut is_within, mut is_of_tests) = (false, false);
     for (index, line) in page.lines().enumerate() {
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let &["", key, _, files, tests, ""] = &cells[..] else { continue };
-        match citations(key) {
-            Ok(parts) if !parts.is_empty() => rows.push(Row {
-                line: index + 1,
-                parts,
-                files: in_backticks(files),
-                tests: in_backticks(tests),
-            }),
-            Ok(_) => {}
-            Err(what) => findings.push(finding(PAGE, index + 1, what)),
+        if let Some((key, _)) = line.strip_prefix("- [").and_then(|entry| entry.split_once(']')) {
+            is_within = false;
+            match citations(&format!("[{key}]")) {
+                Ok(parts) if !parts.is_empty() => {
+                    is_within = true;
+                    rows.push(Row { line: index + 1, parts, ..Row::default() });
+                }
+                Ok(_) => {}
+                Err(what) => findings.push(finding(PAGE, index + 1, what)),
+            }
+            is_of_tests = false;
+            continue;
         }
+        is_within &= line.starts_with("  ");
+        let Some(row) = rows.last_mut().filter(|_| is_within) else { continue };
+        if line.starts_with("  - ") {
+            is_of_tests = line.starts_with("  - tests:");
+        }
+        let names = if is_of_tests { &mut row.tests } else { &mut row.files };
+        names.extend(in_backticks(line));
     }
     rows
 }
 
-fn in_backticks(cell: &str) -> Vec<String> {
-    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+fn in_backticks(line: &str) -> Vec<String> {
+    line.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 fn check_names(row: &Row, files: &[SourceFile]) -> Vec<Finding> {
@@ -88,7 +102,7 @@ fn check_names(row: &Row, files: &[SourceFile]) -> Vec<Finding> {
         match cites {
             None => findings.push(finding(PAGE, row.line, format!("{path} does not exist"))),
             Some(false) => {
-                let what = format!("{path} cites nothing of this row");
+                let what = format!("{path} cites nothing of this entry");
                 findings.push(finding(PAGE, row.line, what));
             }
             Some(true) => {}
@@ -180,13 +194,15 @@ mod tests {
         let file = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
         let code = file("crates/a/src/b.rs", "//! [BCW §1]\nfn holds() {}");
         let page = |row: &str| file(PAGE, row);
-        let good = "| [BCW §1] | x | `crates/a/src/b.rs` | `crates/a/src/b.rs::holds` |";
+        let good =
+            "- [BCW §1] x\n  - in: `crates/a/src/b.rs`\n  - tests:\n    `crates/a/src/b.rs::holds`";
         assert_eq!(check(&[code.clone(), page(good)]), []);
         for bad in [
             "",
-            "| [BCW §1, §2] | x | `crates/a/src/b.rs` | |",
-            "| [BCW §1] | x | `crates/a/src/c.rs` | |",
-            "| [BCW §1] | x | `crates/a/src/b.rs` | `crates/a/src/b.rs::fails` |",
+            "- [BCW §1, §2] x\n  - in: `crates/a/src/b.rs`",
+            "- [BCW §1] x\n  - in: `crates/a/src/c.rs`",
+            "- [BCW §1] x\n  - in:\n    `crates/a/src/b.rs`,\n    `crates/a/src/c.rs`",
+            "- [BCW §1] x\n  - in: `crates/a/src/b.rs`\n  - tests: `crates/a/src/b.rs::fails`",
         ] {
             assert_eq!(check(&[code.clone(), page(bad)]).len(), 1, "{bad}");
         }
