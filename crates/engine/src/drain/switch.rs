@@ -269,22 +269,7 @@ impl Evacuation {
     }
 
     /// What of a drain is possible now, beside moves.
-    #[inline]
     pub(crate) fn run_drain(
-        &mut self,
-        map: &mut Map,
-        objects: &mut Objects,
-        commit: &Commit,
-        tiers: &mut Tiers,
-        metadata: &mut MetadataHomes,
-        io: &mut DeviceIo,
-    ) {
-        if self.current.is_some() {
-            self.advance_drain(map, objects, commit, tiers, metadata, io);
-        }
-    }
-
-    fn advance_drain(
         &mut self,
         map: &mut Map,
         objects: &mut Objects,

@@ -181,19 +181,15 @@ impl TailCopies {
     }
 
     /// Rewrites the tails of faulted drives to the SSD, as space allows.
-    #[inline]
     pub(crate) fn rescue_tails(
         &mut self,
         io: &mut DeviceIo,
         map: &mut Map,
         requests: &mut Requests,
     ) {
-        if self.rescue_wanted && !io.ssds().is_empty() {
-            self.rescue_wanted_tails(io, map, requests);
+        if !self.rescue_wanted || io.ssds().is_empty() {
+            return;
         }
-    }
-
-    fn rescue_wanted_tails(&mut self, io: &mut DeviceIo, map: &mut Map, requests: &mut Requests) {
         let mut left = false;
         for index in 0..io.hdds().len() {
             let device = io.hdds()[index];

@@ -103,18 +103,6 @@ impl Volumes {
         io: &mut DeviceIo,
     ) {
         self.retire_lingering(store, requests, policy, io);
-        if !self.object_changes.waiting.is_empty() {
-            self.carry_out_waiting(store, requests, policy, io);
-        }
-    }
-
-    fn carry_out_waiting(
-        &mut self,
-        store: &mut Store,
-        requests: &mut Requests,
-        policy: &mut Policy,
-        io: &mut DeviceIo,
-    ) {
         while let Some((id, batch)) = self.object_changes.waiting.front() {
             if self.sharing.is_settling() {
                 return;

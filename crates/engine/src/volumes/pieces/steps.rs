@@ -305,18 +305,6 @@ impl Volumes {
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
-        if !requests.held_back().is_empty() {
-            self.let_held_back_begin(store, requests, policy, io);
-        }
-    }
-
-    fn let_held_back_begin(
-        &mut self,
-        store: &mut Store,
-        requests: &mut Requests,
-        policy: &mut Policy,
-        io: &mut DeviceIo,
-    ) {
         while let Some(request) = requests.held_back().front().copied() {
             let found = self.objects.locate(request.object);
             // a read needs no record: it goes on where nothing can be recorded any more

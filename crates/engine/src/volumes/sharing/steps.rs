@@ -48,18 +48,9 @@ impl Volumes {
         policy: &mut Policy,
         io: &DeviceIo,
     ) {
-        if !self.sharing.lingering.is_empty() {
-            self.retire_untouched(store, requests, policy, io);
+        if self.sharing.lingering.is_empty() {
+            return;
         }
-    }
-
-    fn retire_untouched(
-        &mut self,
-        store: &mut Store,
-        requests: &Requests,
-        policy: &mut Policy,
-        io: &DeviceIo,
-    ) {
         for range in std::mem::take(&mut self.sharing.lingering) {
             match requests.touch(range.first, range.first + range.count) {
                 true => self.sharing.lingering.push(range),
