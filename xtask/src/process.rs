@@ -68,21 +68,24 @@ impl Process {
     }
 
     /// Does its environment hold this, as `NAME=VALUE`? Within an `exec` the kernel shows none for a moment,
-    /// so it looks again before it says no.
+    /// and cuts short what is being read. So it says no when two looks in a row saw the same.
     pub fn has_environment(&self, wanted: &str) -> bool {
-        let mut environment = Vec::new();
+        let mut seen: Option<Vec<u8>> = None;
         for _ in 0..EXEC_LOOKS {
-            match std::fs::read(format!("/proc/{}/environ", self.pid)) {
-                Ok(read) if read.is_empty() && !self.is_over() => {
-                    std::thread::sleep(EXEC_LOOK_EVERY)
-                }
-                read => {
-                    environment = read.unwrap_or_default();
-                    break;
-                }
+            let read = std::fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+            if read.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()) {
+                return true;
             }
+            let is_settled = !read.is_empty() && seen.as_ref() == Some(&read);
+            if is_settled || Self::read(self.pid).is_none_or(|now| now.is_over()) {
+                return false;
+            }
+            if read.is_empty() {
+                std::thread::sleep(EXEC_LOOK_EVERY);
+            }
+            seen = Some(read);
         }
-        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+        false
     }
 
     /// Names of its threads, each cut to 15 bytes by the kernel.
@@ -166,4 +169,33 @@ pub fn below(all: &BTreeMap<i32, Process>, tops: &[i32]) -> Vec<Process> {
 /// The number of this process.
 pub fn own() -> i32 {
     std::process::id().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// A process that executes itself again and again has its mark at every look.
+    #[test]
+    fn a_mark_is_seen_in_the_middle_of_an_exec() {
+        let again = "[ $1 = 0 ] || exec sh -c \"$0\" \"$0\" $(($1 - 1))";
+        let mut command = Command::new("sh");
+        command.args(["-c", again, again, "3000"]).env("Z_MARK", "here");
+        // more than is read in one piece
+        (0..400).for_each(|it| drop(command.env(format!("FILLS_{it}"), "x".repeat(100))));
+        let mut child = command.spawn().expect("it starts");
+        let pid = child.id().cast_signed();
+        let mut looks = 0;
+        while child.try_wait().expect("it may be asked").is_none() {
+            let process = Process::read(pid).expect("nobody reaped it");
+            let sees = process.has_environment("Z_MARK=here");
+            // it may have ended between the questions
+            let runs = || Process::read(pid).is_some_and(|process| !process.is_over());
+            assert!(sees || !runs(), "look {looks} did not see it");
+            assert!(!process.has_environment("Z_MARK=her"), "a part of a value is no value");
+            looks += 1;
+        }
+        assert!(looks > 100, "{looks} looks");
+    }
 }
