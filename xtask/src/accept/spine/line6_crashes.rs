@@ -74,6 +74,7 @@ pub(crate) fn swarm() -> Result<Vec<Row>> {
         .output()
         .context("starting the swarm")?;
     let said = String::from_utf8_lossy(&output.stdout);
+    said.lines().filter(|line| line.starts_with("FAILED")).for_each(|line| eprintln!("{line}"));
     let mut rows = Vec::new();
     let mut crashes = 0;
     for line in said.lines() {
