@@ -175,6 +175,18 @@ pub enum StartError {
         /// The later unit.
         later: u64,
     },
+    /// A checkpoint's root cannot be read, and without it nothing fits together.
+    #[error(
+        "a checkpoint root on device {device} cannot be read ({why}), and the older one does not fit what the drives hold: {found}"
+    )]
+    RootUnreadable {
+        /// Position in the configuration.
+        device: usize,
+        /// Why it cannot be read.
+        why: String,
+        /// What was found without it.
+        found: String,
+    },
     /// All drives that are left missed writes of the metadata.
     #[error(
         "device {device} missed writes of the pool's metadata before it was last stopped, and the drive that has them is not there: bring that one back"

@@ -71,6 +71,7 @@ pub fn has_cause_to_refuse(sim: &Simulation, error: &StartError, began: Instant)
         StartError::Corrupt(_)
         | StartError::JournalGap { .. }
         | StartError::JournalDamaged { .. }
+        | StartError::RootUnreadable { .. }
         | StartError::NotFormatted { .. }
         | StartError::DamagedSuperblock { .. } => {
             let metadata = metadata_of(sim);

@@ -2,11 +2,11 @@
 //!
 //! Source: what the swarm found (docs/TESTING.md). Each test was seen to fail with its mending undone.
 
-use tandem_block::{DeviceId, Duration, Instant, IoError, KIB, MIB, Op, Request, RequestId};
+use tandem_block::{DeviceId, Duration, Instant, IoError, KIB, MIB, Op, Request, RequestId, Rng};
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
 use tandem_engine::format::layout::{self, Layout};
-use tandem_engine::{Engine, EngineConfig, Placement};
+use tandem_engine::{Engine, EngineConfig, Placement, StartError};
 use tandem_sim::Simulation;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
 
@@ -318,4 +318,49 @@ fn a_write_that_fails_under_fixed_placement_waits_for_no_slot() {
     let mut sim = fixed_pool("ssd-first", (2, 1), 0, Fault::Never);
     let silent = Err(IoError::NoAnswer(DeviceId(0)));
     assert_eq!(write_fixed(&mut sim), silent, "another SSD has no place for it");
+}
+
+/// The newest root of the only SSD could not be read once. The start went on with the older one, whose journal
+/// was written over since, and called the drive rolled back: "put the newer state back".
+#[test]
+fn a_root_that_cannot_be_read_is_no_drive_that_was_rolled_back() {
+    let (mut refused, mut served) = (0, 0);
+    for seed in 0..8 {
+        let mut config = SwarmConfig::tiny(seed, "ssd-first", 1_500);
+        config.drives = (1, 1);
+        config.shape.length_bytes_max = 8 * KIB;
+        config.shape.footprint_bytes = 6 * MIB;
+        config.shape.pause = Duration::from_us(20);
+        config.shape.mix.flush = 50_000;
+        let layout = layouts(&config)[0];
+        let root = layout.root_offset + seed % 2 * layout.root_bytes;
+        let error = FaultRule {
+            ops: OpFilter::Reads,
+            range: Some((root, root + layout.root_bytes)),
+            from: FROM,
+            ..FaultRule::once(Fault::Error)
+        };
+        let mut run = run_with(&config, 0, &FaultScript::of([error]));
+        let mut events = 0;
+        while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {
+            events += 1;
+            if events % 150 > 0 || run.sim.engine.stats().checkpoints < 3 {
+                continue;
+            }
+            let (mut cut, mut rng) = (run.sim.clone(), Rng::new(events));
+            cut.power_cut(config.engine(false), CutMode::DropAll, &mut rng);
+            match cut.start() {
+                Ok(()) => served += 1,
+                Err(StartError::RootUnreadable { device: 0, found, .. }) => {
+                    refused += 1;
+                    assert!(!found.is_empty());
+                    cut.power_cut(config.engine(false), CutMode::DropAll, &mut rng);
+                    assert_eq!(cut.start(), Ok(()), "seed {seed}: the error was there once");
+                }
+                Err(other) => panic!("seed {seed}: {other}"),
+            }
+            assert_eq!(cut.hits().len(), 1, "seed {seed}: the root was asked for");
+        }
+    }
+    assert!(refused >= 10 && served >= 10, "{refused} refused, {served} served");
 }

@@ -108,6 +108,13 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
         StartError::JournalGap { .. } | StartError::JournalDamaged { .. } => {
             anyhow!("{error}. Nothing was changed; copy the drives before you try anything else")
         }
+        StartError::RootUnreadable { device, .. } => told(
+            *device,
+            &format!(
+                "{error}. Start again: an error that does not come back did no harm. Nothing was changed; \
+                 if it comes back, copy the drives before you try anything else"
+            ),
+        ),
         StartError::Corrupt(what) => anyhow!(
             "the metadata of this pool is damaged: {what}. Nothing was changed; copy the drives \
              before you try anything else"

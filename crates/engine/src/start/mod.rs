@@ -58,6 +58,8 @@ pub(crate) struct Starting {
     /// Per device, the sounder copy of the superblock; and whether a damaged one was seen.
     pub(crate) superblocks: Vec<(Option<Superblock>, bool)>,
     pub(crate) root: Option<(DeviceId, Root)>,
+    /// A root of a metadata home that cannot be read, though it may be the newest, and why.
+    pub(crate) unread_root: Option<(DeviceId, String)>,
     /// The newest root of the drive that follows.
     pub(crate) metadata_replica_root: Option<Root>,
     /// The newest root of each metadata home.
@@ -85,6 +87,7 @@ impl Starting {
             failed: None,
             superblocks: vec![(None, false); devices],
             root: None,
+            unread_root: None,
             metadata_replica_root: None,
             root_numbers: Vec::new(),
             recovered: Recovered::default(),
@@ -170,9 +173,30 @@ impl Start {
 
     /// Fails to start, with a reason.
     pub(crate) fn refuse(&mut self, error: StartError, io: &mut DeviceIo) {
+        let error = self.with_unread_root(error);
         self.end();
         io.enter(Phase::Stopped);
         io.send(Command::Started(Err(error)));
+    }
+
+    /// Where a root cannot be read, that may be why nothing fits: the older root names what was written over
+    /// since.
+    fn with_unread_root(&self, error: StartError) -> StartError {
+        let unread = self.found.as_ref().and_then(|starting| starting.unread_root.as_ref());
+        match (&error, unread) {
+            (
+                StartError::RolledBack { .. }
+                | StartError::JournalGap { .. }
+                | StartError::JournalDamaged { .. }
+                | StartError::Corrupt(_),
+                Some((device, why)),
+            ) => StartError::RootUnreadable {
+                device: usize::from(device.0),
+                why: why.clone(),
+                found: error.to_string(),
+            },
+            _ => error,
+        }
     }
 
     pub(crate) fn fail_start(&mut self, error: StartError) {
@@ -193,7 +217,11 @@ impl Start {
         let homes = metadata.sound_homes(io).len();
         match stage {
             Stage::Superblocks => self.starting().superblocks[usize::from(device.0)].1 = true,
-            Stage::Roots => {}
+            Stage::Roots => {
+                if metadata.metadata_homes(io).contains(&device) {
+                    self.starting().unread_root.get_or_insert((device, error.to_string()));
+                }
+            }
             Stage::Table => {
                 self.table_page_unreadable(device, tag, &error.to_string(), metadata, io)
             }

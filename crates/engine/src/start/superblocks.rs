@@ -3,6 +3,7 @@
 use super::Start;
 use crate::StartError;
 use crate::drain::Evacuation;
+use crate::format::FormatError;
 use crate::format::shard::Root;
 use crate::format::superblock::{self, SuccessorState, Superblock};
 use crate::io::DeviceIo;
@@ -21,8 +22,8 @@ impl Start {
                 }
             }
             Err(error) => {
-                entry.1 |= superblock::is_ours(bytes)
-                    || matches!(error, crate::format::FormatError::Checksum { .. });
+                entry.1 |=
+                    superblock::is_ours(bytes) || matches!(error, FormatError::Checksum { .. });
             }
         }
     }
@@ -38,7 +39,16 @@ impl Start {
         let pool = io.config().pool;
         let follows = metadata_replica.home() == Some(device) && !metadata.is_degraded();
         let starting = self.starting();
-        let Ok(root) = Root::decode(bytes, pool) else { return };
+        let root = match Root::decode(bytes, pool) {
+            Ok(root) => root,
+            Err(error) => {
+                let was_written = !matches!(error, FormatError::Magic { .. });
+                if was_written && !follows {
+                    starting.unread_root.get_or_insert((device, error.to_string()));
+                }
+                return;
+            }
+        };
         if follows {
             let best = &mut starting.metadata_replica_root;
             if best.as_ref().is_none_or(|known| root.checkpoint > known.checkpoint) {
