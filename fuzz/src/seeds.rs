@@ -7,8 +7,10 @@ use tandem_block::{BLOCK_BYTES, MIB, ObjectKind};
 use tandem_engine::Role;
 use tandem_engine::format::fuzz::{INDEX, POOL};
 use tandem_engine::format::layout::Layout;
+use tandem_engine::format::leaf::{LEAF_BLOCKS, LeafImage};
 use tandem_engine::format::pair::{self, PairRecord, Standing};
 use tandem_engine::format::pair_journal::{JournalHead, UnitHeader};
+use tandem_engine::format::pointer::{self, Kind, POINTERS, Pointer};
 use tandem_engine::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
     ThinRecord,
@@ -107,6 +109,32 @@ pub fn pair_journal_units() -> Vec<Vec<u8>> {
     };
     let many = (0..100).map(|i| (i * 8192, 4096)).collect();
     vec![unit(vec![(0, 4096), (8192, 512)], 2).encode(), unit(many, 100).encode()]
+}
+
+/// Leaves of version 3: all at home, and some of everything.
+pub fn leaves() -> Vec<Vec<u8>> {
+    let plain = LeafImage {
+        homes: [u64::MAX; 16],
+        checksums: (0..LEAF_BLOCKS as u32).collect(),
+        ..LeafImage::default()
+    };
+    let mut mixed = LeafImage::default();
+    (mixed.homes[0], mixed.ssd[0], mixed.log[0], mixed.fragmented[15]) = (3, 6, 4, 1 << 63);
+    mixed.slots = vec![100, 101, 1 << 39];
+    mixed.checksums = vec![1, 2, 3];
+    mixed.fragments = vec![vec![FragmentRecord { slot: 7, checksum: 8, mask: 9 }]];
+    [plain, mixed, LeafImage::default()].map(|image| image.encode().0).into()
+}
+
+/// Pages of pointers of version 3: to leaves, and to other pages.
+pub fn pointers() -> Vec<Vec<u8>> {
+    let mut leaves = [Pointer::default(); POINTERS];
+    let leaf = Pointer { kind: Kind::Leaf, page: 9, pages: 2, crc: 1, on_ssd: 90, dirty: 80 };
+    leaves[0] = leaf;
+    let plain = Pointer { kind: Kind::PlainLeaf, pages: 1, on_ssd: 0, dirty: 0, ..leaf };
+    leaves[255] = plain;
+    let pages = [Pointer { kind: Kind::Pointers, ..plain }; POINTERS];
+    [leaves, pages].map(|page| pointer::encode(&page)).into()
 }
 
 /// Marks of a successor: the first one, and a later one.

@@ -70,6 +70,8 @@ pub fn all() -> Vec<Target> {
         Target::on_disk("checkpoint-root", seeds::roots, fuzz::checkpoint_root),
         Target::on_disk("object-page", seeds::object_pages, fuzz::object_page),
         Target::on_disk("checksum-page", seeds::pages, fuzz::checksum_page),
+        Target::on_disk("leaf", seeds::leaves, fuzz::leaf),
+        Target::on_disk("pointers", seeds::pointers, fuzz::pointers),
         Target::new(
             "nbd-server",
             || Ok(seeds::nbd_requests()),

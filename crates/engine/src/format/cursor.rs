@@ -23,6 +23,11 @@ impl Writer {
     pub(crate) fn u32(&mut self, value: u32) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
+    /// Appends a number of a block, slot or page in five bytes.
+    pub(crate) fn u40(&mut self, value: u64) {
+        assert!(value < 1 << 40, "{value} has more than 40 bits");
+        self.bytes.extend_from_slice(&value.to_le_bytes()[..5]);
+    }
     /// Appends eight bytes.
     pub(crate) fn u64(&mut self, value: u64) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
@@ -95,6 +100,11 @@ impl<'a> Reader<'a> {
     /// Four bytes.
     pub(crate) fn u32(&mut self) -> Result<u32, FormatError> {
         Ok(u32::from_le_bytes(self.array()?))
+    }
+    /// A number of five bytes.
+    pub(crate) fn u40(&mut self) -> Result<u64, FormatError> {
+        let [a, b, c, d, e] = self.array()?;
+        Ok(u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]))
     }
     /// Eight bytes.
     pub(crate) fn u64(&mut self) -> Result<u64, FormatError> {

@@ -9,7 +9,7 @@ use super::pair_journal::{HEAD_BYTES, HEADER_BYTES_MAX, JournalHead, UnitHeader}
 use super::replacement::Mark;
 use super::superblock::Superblock;
 use super::unit::{self, HEADER_BYTES, Unit};
-use super::{FormatError, crc32c, image, page, record, shard};
+use super::{FormatError, crc32c, image, leaf, page, pointer, record, shard};
 use crate::map::NONE;
 use crate::map::attributes::Attributes;
 use crate::map::slots::NUMBERS_END;
@@ -250,6 +250,37 @@ pub fn object_page(bytes: &[u8]) -> Result<(), FormatError> {
     let again = image::encode(POOL, INDEX, index, body);
     assert_eq!(image::decode(&again, POOL, INDEX, index), Ok(body), "it comes back");
     records(body)
+}
+
+/// A leaf of version 3, plain or not. Its pointer's CRC vouches for it, so nothing is sealed.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If what decodes does not encode to the same.
+pub fn leaf(bytes: &[u8]) -> Result<(), FormatError> {
+    let plain = leaf::LeafImage::decode(bytes, true);
+    let found = leaf::LeafImage::decode(bytes, false);
+    for (image, is_plain) in [(&plain, true), (&found, false)] {
+        if let Ok(image) = image {
+            assert_eq!(image.encode(), (bytes.to_vec(), is_plain), "it comes back");
+        }
+    }
+    plain.or(found).map(drop)
+}
+
+/// A page of pointers of version 3. The pointer to it vouches for it, so nothing is sealed.
+///
+/// # Errors
+/// If it is none.
+///
+/// # Panics
+/// If what decodes does not encode to the same.
+pub fn pointers(bytes: &[u8]) -> Result<(), FormatError> {
+    let found = pointer::decode(bytes)?;
+    assert_eq!(pointer::encode(&found), bytes, "it comes back");
+    Ok(())
 }
 
 /// A page of home checksums.
