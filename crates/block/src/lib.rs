@@ -30,6 +30,6 @@ pub use error::IoError;
 pub use quantity::{BadQuantity, Quantity};
 pub use request::{DurabilityClass, Op, PayloadId, Request, RequestId, RequestKind, RequestType};
 pub use rng::Rng;
-pub use table::{Table, TableEntry};
+pub use table::{Table, TableEntry, prefetch};
 pub use units::{Duration, GIB, Instant, KIB, MIB, TIB};
 pub use zipf::Zipf;

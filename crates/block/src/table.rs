@@ -16,6 +16,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// From this many bytes on a table is mapped: two huge pages.
 const MAPPED_BYTES_MIN: usize = 4 << 20;
 
+/// Asks for an entry that will be read or written soon, and waits for nothing: by the time that it is used
+/// the processor may have it. An entry that does not exist is no mistake.
+#[inline]
+pub fn prefetch<T>(entries: &[T], index: usize) {
+    prefetch_index::prefetch_index(entries, index);
+}
+
 /// What a table may hold: plain integers, or arrays of them.
 pub trait TableEntry: FromBytes + IntoBytes + Immutable + Copy {}
 
@@ -51,18 +58,17 @@ impl<T: TableEntry> Table<T> {
         Table(Memory::Heap(vec![T::new_zeroed(); length].into_boxed_slice()))
     }
 
-    /// Asks for an entry that will be read or written soon, and waits for nothing: by the time that it is
-    /// used the processor may have it. An entry that does not exist is no mistake.
+    /// Asks for an entry that will be read or written soon, as `prefetch` does.
     #[inline]
     pub fn prefetch(&self, index: usize) {
-        prefetch_index::prefetch_index(&**self, index);
+        prefetch(self, index);
     }
 
     /// The same for many entries.
     #[inline]
     pub fn prefetch_each(&self, indices: impl Iterator<Item = usize>) {
         let entries = &**self;
-        indices.for_each(|index| prefetch_index::prefetch_index(entries, index));
+        indices.for_each(|index| prefetch(entries, index));
     }
 
     /// Bytes that it takes once every entry was touched.

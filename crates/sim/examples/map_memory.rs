@@ -1,15 +1,19 @@
 //! How much RAM does the map take, for each TiB of SSD and of hard drive? Prints a table.
 //!
 //! Source: acceptance of the spine, "Speed and memory": at most 3 GiB per TiB of SSD in the worst case
-//! (4 KiB random) and 0.5 GiB per TiB of hard drive. The tables of the map are made for the worst
-//! case at the start, every slot in use, so their sizes are the answer; pages of them that were never
-//! touched take no RAM. On top come what is bounded by settings: checksum pages, one commit, tails.
+//! (4 KiB random) and 0.5 GiB per TiB of hard drive. The map of a pool of a 64th of the size is filled: each
+//! slot is in use, and neighbours belong to blocks that lie far apart. On top come what is bounded by
+//! settings: checksum pages, one commit, tails.
 
 use tandem_block::{DurabilityClass, GIB, ObjectId, TIB};
+use tandem_engine::map::Map;
 use tandem_engine::profile::SsdProfile;
 use tandem_engine::{
     DeviceConfig, Engine, EngineConfig, Role, SteerConfig, VolumeConfig, WriteCache,
 };
+
+/// The map that is filled is so much smaller.
+const SHARE: u64 = 64;
 
 fn main() {
     println!("{:<24} {:>10} {:>14} {:>12}", "pool", "map GiB", "bytes/4 KiB", "wanted GiB");
@@ -51,7 +55,15 @@ fn row(what: &str, ssd_tib: u64, hdd_tib: u64, wanted: Option<f64>) -> f64 {
     };
     let config = EngineConfig::with_drives(drives, vec![volume]);
     let engine = Engine::new(config).expect("a sound configuration");
-    let bytes = engine.map().memory_bytes() as f64;
+    let (map, mut slots) = (engine.map(), [0, 0]);
+    for region in map.slots().regions() {
+        slots
+            [usize::from(engine.devices()[usize::from(region.device.0)].layout.home_blocks > 0)] +=
+            region.count;
+    }
+    let blocks = map.leaves().block_count() as u64;
+    let filled = Map::filled(slots[0] / SHARE, slots[1] / SHARE, blocks / SHARE);
+    let bytes = (filled.memory_bytes() as u64 * SHARE) as f64;
     let gib = bytes / GIB as f64;
     let blocks = (ssd_tib + hdd_tib) as f64 * (TIB / 4096) as f64;
     let wanted = wanted.map_or(String::new(), |wanted| format!("{wanted:.1}"));

@@ -9,7 +9,7 @@ use crate::contents::{SimSector, block_checksum};
 use crate::simulation::{Hit, HitKind, Simulation};
 use tandem_block::{BLOCK_BYTES, DeviceId, SECTORS_PER_BLOCK};
 use tandem_engine::audit::Rule;
-use tandem_engine::map::logical::HOME;
+use tandem_engine::map::entry::HOME;
 use tandem_engine::map::{NONE, Slot};
 
 /// How often a run is audited, and which rules are left out.
@@ -119,7 +119,7 @@ impl Simulation {
                 }
             }
         }
-        for block in 0..map.logical().block_count() as u64 {
+        for block in 0..map.leaves().block_count() as u64 {
             if map.state(block) & HOME != 0 {
                 self.audit_home(block, told);
             }

@@ -247,7 +247,7 @@ fn a_volume_has_its_homes_on_the_drive_that_came() {
     let made = engine.objects().get(tandem_block::ObjectId(2)).expect("it was made");
     assert_eq!(made.size_bytes, free * 4096);
     assert_eq!(engine.space_blocks().1, 0);
-    let blocks = 0..engine.map().logical().block_count() as u64;
+    let blocks = 0..engine.map().leaves().block_count() as u64;
     let there = blocks.filter(|&block| engine.home_of(block).0 == device).count() as u64;
     assert_eq!(there, engine.devices()[2].layout.home_blocks, "each of its homes is somebody's");
 }

@@ -67,7 +67,7 @@ fn read(sim: &mut Simulation, (offset, length): (u64, u64)) -> bool {
 fn damage_tails(run: &Run, rng: &mut Rng, kinds: &mut BTreeSet<ServedFrom>) {
     let map = run.sim.engine.map();
     let first = run.sim.engine.objects().get(VOLUME).expect("the volume").first;
-    let tails = (first..map.logical().block_count() as Logical)
+    let tails = (first..map.leaves().block_count() as Logical)
         .filter(|&block| map.entry(block).places().any(|(_, role)| role == PlaceRole::Tail));
     for block in tails.take(3) {
         for (place, _) in map.entry(block).places() {
@@ -97,7 +97,7 @@ fn damage(run: &Run, every: usize, rng: &mut Rng, kinds: &mut BTreeSet<ServedFro
     assert!(read(&mut sound, (0, size)));
     assert!(sound.engine.stats().bad_places.is_empty(), "nothing was damaged");
     let map = cut.sim.engine.map();
-    let copied: Vec<Logical> = (0..map.logical().block_count() as Logical)
+    let copied: Vec<Logical> = (0..map.leaves().block_count() as Logical)
         .filter(|&block| map.entry(block).places().count() > 1)
         .collect();
     for &block in copied.iter().step_by(every) {

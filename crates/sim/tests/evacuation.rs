@@ -8,7 +8,7 @@ use tandem_drives::media::CutMode;
 use tandem_engine::StartError;
 use tandem_engine::drain::{DrainError, Ending};
 use tandem_engine::map::NONE;
-use tandem_engine::map::logical::HOME;
+use tandem_engine::map::entry::HOME;
 use tandem_sim::evacuation::Plan;
 use tandem_sim::pool::SwarmConfig;
 use tandem_sim::swarm::{Failure, Run};
@@ -102,7 +102,7 @@ fn of_hard_drives(nth: u8) -> SwarmConfig {
 fn at_home_on(run: &Run, device: DeviceId) -> Vec<u64> {
     let (engine, map) = (&run.sim.engine, run.sim.engine.map());
     let lies = |block: &u64| map.state(*block) & HOME != 0 && engine.home_of(*block).0 == device;
-    (0..map.logical().block_count() as u64).filter(lies).collect()
+    (0..map.leaves().block_count() as u64).filter(lies).collect()
 }
 
 #[test]

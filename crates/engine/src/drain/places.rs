@@ -4,7 +4,7 @@ use super::homes::LOOK_RUNS_MAX;
 use crate::drain::{DrainError, Evacuation};
 use crate::format::superblock::Standing;
 use crate::io::DeviceIo;
-use crate::map::logical::HOME;
+use crate::map::entry::HOME;
 use crate::map::objects::Objects;
 use crate::map::space::BlockRange;
 use crate::map::{Logical, Map};
@@ -14,7 +14,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId};
 impl Evacuation {
     /// Does a reader, or a crash, find something in the home of this block?
     pub(super) fn needs_home(&self, block: Logical, map: &Map) -> bool {
-        map.state(block) & HOME != 0 || map.logical().recorded_home(block)
+        map.state(block) & HOME != 0 || map.leaves().recorded_home(block)
     }
 
     /// Could this hard drive be drained?
@@ -109,11 +109,9 @@ impl Evacuation {
         objects: &Objects,
         io: &DeviceIo,
     ) -> u64 {
-        let recorded = map.logical().recorded_homes();
         let homes = objects.homes().lying_in(io.home_places(device));
-        let count =
-            |range: &BlockRange| recorded.count_run(range.first as usize, range.count as usize);
+        let count = |range: &BlockRange| map.leaves().recorded_homes_in(range.first, range.count);
         let log = io[device].log.as_ref();
-        homes.iter().map(count).sum::<usize>() as u64 + log.map_or(0, |log| log.live_slots())
+        homes.iter().map(count).sum::<u64>() + log.map_or(0, |log| log.live_slots())
     }
 }

@@ -17,7 +17,7 @@ mod steps;
 use crate::device::{Class, Job};
 use crate::drain::{Evacuation, UNREADABLE_MAX};
 use crate::io::DeviceIo;
-use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::entry::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Slot, Touch};
 use crate::metadata::MetadataHomes;
@@ -102,7 +102,7 @@ impl Evacuation {
         }
         let drain = self.current.as_deref().expect("asked by the caller");
         if drain.unreadable.contains(&slot) {
-            if state == SSD | HOME && map.logical().recorded_home(logical) {
+            if state == SSD | HOME && map.leaves().recorded_home(logical) {
                 found.copies.push((logical, slot));
             }
             return None;
@@ -195,7 +195,7 @@ impl Evacuation {
             return false;
         }
         let is_copy = |part: &&Part| {
-            map.state(part.logical) == SSD | HOME && map.logical().recorded_home(part.logical)
+            map.state(part.logical) == SSD | HOME && map.leaves().recorded_home(part.logical)
         };
         let copies: Vec<(Logical, Slot)> =
             parts.iter().filter(is_copy).map(|part| (part.logical, part.slot)).collect();

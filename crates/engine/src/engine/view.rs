@@ -390,8 +390,8 @@ impl Engine {
 
     /// Bytes that objects have taken or can take, and how many of them are free.
     pub fn space_bytes(&self) -> (u64, u64) {
-        let all = self.store.map.logical().block_count() as u64
-            - self.volumes.objects.out_of_use_blocks();
+        let all =
+            self.store.map.leaves().block_count() as u64 - self.volumes.objects.out_of_use_blocks();
         (all * BLOCK_BYTES, self.volumes.objects.free_blocks() * BLOCK_BYTES)
     }
 

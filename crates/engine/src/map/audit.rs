@@ -1,15 +1,48 @@
 //! What the map holds, counted: for audits, and for those who ask how much.
 
-use super::logical::{FRAGMENTS, LOG, SSD};
-use super::{Allocator, Hinted, Logical, Map, Population, Slot};
+use super::entry::{FRAGMENTS, LOG, SSD};
+use super::{Allocator, Entry, Hinted, Logical, Map, Population, Slot, SlotRegion};
+use tandem_block::DeviceId;
 
 impl Map {
     /// Bytes of memory held, by part.
     pub fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes()
-            + self.index.memory_bytes()
-            + self.logical.memory_bytes()
+            + self.leaves.memory_bytes()
             + self.allocators.iter().map(Allocator::memory_bytes).sum::<usize>()
+    }
+
+    /// A map that takes as much memory as one of its size can: each slot is some block's, far from those of its
+    /// neighbours, and every other home is valid. For those who ask how much memory a pool may take.
+    pub fn filled(ssd_slots: u64, log_slots: u64, blocks: u64) -> Map {
+        let region = |device, is_log, first, count| SlotRegion {
+            device: DeviceId(device),
+            is_log,
+            first,
+            count,
+            offset_bytes: 0,
+        };
+        let regions = vec![region(0, false, 0, ssd_slots), region(1, true, ssd_slots, log_slots)];
+        let mut map = Map::new(regions, blocks as usize, 2);
+        for block in (0..blocks).step_by(2) {
+            map.leaves.assume_home(block, 1);
+        }
+        // a prime: it leads once to each block
+        let mut block = 0;
+        // a block has one slot of a kind
+        let of_ssd = 0..ssd_slots.min(blocks);
+        for slot in of_ssd.chain(ssd_slots..ssd_slots + log_slots.min(blocks)) {
+            block = (block + 2_654_435_761) % blocks;
+            let old = map.leaves.get(block);
+            let new = if slot < ssd_slots {
+                Entry { ssd: slot, ..old }
+            } else {
+                Entry { log: slot, ..old }
+            };
+            map.leaves.replace(block, new);
+            map.slots.assign(slot, block, 0);
+        }
+        map
     }
 
     /// Places kept only because the newer ones are not recorded yet.
@@ -32,8 +65,9 @@ impl Map {
         (0..self.slots.len() as Slot).filter(|slot| self.slots.is_recorded(*slot))
     }
 
+    /// Blocks that lie in some slot, with their state bits.
     fn blocks(&self) -> impl Iterator<Item = (Logical, u8)> + '_ {
-        (0..self.logical.block_count() as Logical).map(|block| (block, self.logical.get(block)))
+        self.leaves.in_slots().map(|block| (block, self.state(block)))
     }
 
     /// How many slots the blocks name.

@@ -91,20 +91,6 @@ impl Bits {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// How many of `count` bits from `start` are set.
-    pub(crate) fn count_run(&self, start: usize, count: usize) -> usize {
-        assert!(start + count <= self.length, "run beyond the end");
-        let (mut index, mut set) = (start, 0);
-        while index < start + count {
-            let within = index & 63;
-            let here = (64 - within).min(start + count - index);
-            let mask = if here == 64 { u64::MAX } else { ((1u64 << here) - 1) << within };
-            set += (self.words[index >> 6] & mask).count_ones() as usize;
-            index += here;
-        }
-        set
-    }
-
     /// The words, for checkpoints.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
@@ -130,10 +116,6 @@ mod tests {
         let mut bits = Bits::new(200);
         bits.set_run(60, 80, true);
         assert_eq!(bits.count(), 80);
-        assert_eq!(
-            (bits.count_run(0, 200), bits.count_run(61, 70), bits.count_run(138, 9)),
-            (80, 70, 2)
-        );
         assert_eq!(bits.next_set(0, 200), Some(60));
         assert_eq!(bits.next_clear(60, 200), Some(140));
         assert_eq!(bits.next_set(140, 200), None);

@@ -3,10 +3,10 @@
 use super::bits::Bits;
 use super::objects::BlockRange;
 use super::slots::Slots;
-use super::{Fragment, Logical, Map, NONE, Run, Slot, SlotRegion};
+use super::{Entry, Fragment, Logical, Map, NONE, Run, Slot, SlotRegion};
 use crate::format::record::FRAGMENTS_MAX;
 use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS, ShardWriter, SlotEntry};
-use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::entry::{LOG, SSD};
 use std::collections::BTreeMap;
 
 impl Map {
@@ -38,9 +38,9 @@ impl Map {
             }
         } else {
             let first = (index - self.slot_shards) * SHARD_HOMES / 64;
-            let words = self.logical.recorded_homes().words();
-            for &word in &words[first..words.len().min(first + SHARD_HOMES / 64)] {
-                writer.homes(word);
+            let words = self.leaves.block_count().div_ceil(64);
+            for index in first..words.min(first + SHARD_HOMES / 64) {
+                writer.homes(self.leaves.recorded_homes(index));
             }
         }
         writer.finish()
@@ -226,15 +226,15 @@ impl Recovered {
 
     /// Puts everything into an empty map. Returns the first contradiction found, if any.
     pub(crate) fn install(mut self, map: &mut Map) -> Result<(), String> {
-        assert!(map.index.is_empty() && map.pending_blocks == 0, "it goes into an empty map");
+        assert!(map.leaves.has_no_slot() && map.pending_blocks == 0, "it goes into an empty map");
         assert!(
-            self.claims.len() == map.slots.len() && self.homes.len() == map.logical.block_count(),
+            self.claims.len() == map.slots.len() && self.homes.len() == map.leaves.block_count(),
             "what was read is of this map"
         );
         let mut from = 0;
         while let Some(start) = self.homes.next_set(from, self.homes.len()) {
             let end = self.homes.next_clear(start, self.homes.len()).unwrap_or(self.homes.len());
-            map.logical.assume_home(start as Logical, (end - start) as u64);
+            map.leaves.assume_home(start as Logical, (end - start) as u64);
             from = end;
         }
         map.slots = std::mem::take(&mut self.claims);
@@ -246,7 +246,8 @@ impl Recovered {
             }
             let is_log = map.slots.is_log(slot);
             // of a tail's two places only the one on the SSD was known to be durable
-            let is_tail = is_log && map.state(block) & SSD != 0;
+            let state = map.state(block);
+            let is_tail = is_log && state & SSD != 0;
             if is_tail || self.is_replaced.get(block as usize) {
                 map.slots.leave(slot);
                 map.slots.disown(slot);
@@ -254,7 +255,7 @@ impl Recovered {
                 continue;
             }
             let bit = if is_log { LOG } else { SSD };
-            if map.state(block) & bit != 0 {
+            if state & bit != 0 {
                 let other = map.uninstall_slot(block, is_log);
                 self.mark_stale(other);
             }
@@ -294,9 +295,13 @@ impl Recovered {
 impl Map {
     /// Another slot claims the block: takes back the one that was installed, and returns it.
     fn uninstall_slot(&mut self, block: Logical, is_log: bool) -> Slot {
-        let slot = self.index.remove(block, &self.slots, is_log);
-        let bits = self.logical.get(block);
-        self.set_bits(block, bits, bits & !(if is_log { LOG } else { SSD }));
+        let entry = self.leaves.get(block);
+        let (slot, rest) = if is_log {
+            (entry.log, Entry { log: NONE, ..entry })
+        } else {
+            (entry.ssd, Entry { ssd: NONE, ..entry })
+        };
+        self.leaves.replace(block, rest);
         self.slots.leave(slot);
         self.slots.disown(slot);
         self.slots.set_recorded(slot, false);
@@ -326,9 +331,11 @@ impl Map {
     }
 
     fn name_slot(&mut self, slot: Slot, block: Logical, bit: u8) {
-        self.index.insert(block, slot);
-        let bits = self.logical.get(block);
-        self.set_bits(block, bits, bits | bit);
+        let entry = self.leaves.get(block);
+        let is_free = if bit == SSD { entry.ssd == NONE } else { entry.log == NONE };
+        assert!(is_free, "block {block} has one place of a kind");
+        let (ssd, log) = if bit == SSD { (slot, entry.log) } else { (entry.ssd, slot) };
+        self.leaves.replace(block, Entry { ssd, log, ..entry });
     }
 
     fn take_from_allocator(&mut self, slot: Slot) {
@@ -369,8 +376,8 @@ impl Map {
         self.install_taken(slot, block, checksum)?;
         self.masks.insert(slot, mask);
         self.fragments.entry(block).or_default().push(Fragment { slot, mask: mask.0 });
-        let bits = self.logical.get(block);
-        self.set_bits(block, bits, bits | FRAGMENTS);
+        let entry = self.leaves.get(block);
+        self.leaves.replace(block, Entry { fragmented: true, ..entry });
         Ok(())
     }
 
@@ -392,21 +399,18 @@ impl Map {
 
     /// Marks homes valid as if they had been written and recorded long ago: how a replay begins.
     pub(crate) fn assume_home(&mut self, first: Logical, count: u64) {
-        for block in first..first + count {
-            assert_eq!(self.logical.get(block) & !HOME, 0, "only before the first write");
-        }
-        self.logical.assume_home(first, count);
+        self.leaves.assume_home(first, count);
     }
 
     /// Puts a block on an SSD as a clean copy of its valid home, as if long ago. False: SSD full.
     pub(crate) fn assume_ssd_copy(&mut self, block: Logical, checksum: u32) -> bool {
         let Some(run) = self.allocate_ssd(1) else { return false };
-        assert!(self.logical.recorded_home(block), "the home of a clean copy is valid");
+        assert!(self.leaves.recorded_home(block), "the home of a clean copy is valid");
         self.slots.assign(run.slot, block, checksum);
         self.slots.set_recorded(run.slot, true);
-        self.index.insert(block, run.slot);
-        let bits = self.logical.get(block);
-        self.set_bits(block, bits, bits | SSD);
+        let entry = self.leaves.get(block);
+        assert_eq!(entry.ssd, NONE, "a block has one place on the SSDs");
+        self.leaves.replace(block, Entry { ssd: run.slot, ..entry });
         true
     }
 }

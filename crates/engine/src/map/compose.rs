@@ -3,8 +3,8 @@
 //! Source: design decision 6, first way: a record names durable places only. Recovery then needs no
 //! second look at the data, and a bad block is an error with a name instead of a silent step back.
 
-use super::logical::{FRAGMENTS, HOME, LOG, SSD};
-use super::{Hinted, Logical, Map, NONE, Slot, Touch};
+use super::entry::{LOG, SSD};
+use super::{Entry, Hinted, Logical, Map, NONE, Slot, Touch};
 use crate::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, FragmentRecord, FragmentedRecord, RecordWriter,
 };
@@ -139,8 +139,7 @@ impl Map {
     /// Asks memory for what the record of a touch's first block will read.
     #[inline]
     fn prefetch_record(&self, later: &Hinted) {
-        self.logical.prefetch(later.touch.logical);
-        self.logical.recorded_homes().prefetch(later.touch.logical as usize);
+        self.leaves.prefetch(later.touch.logical, 1);
         if later.slot != NONE {
             self.slots.prefetch(later.slot);
         }
@@ -169,9 +168,9 @@ impl Map {
             return false;
         }
         if self.slots.is_log(slot) {
-            self.logical.get(block) == LOG && !self.log_volatile.contains_key(&slot)
+            self.leaves.state(block) == LOG && !self.log_volatile.contains_key(&slot)
         } else {
-            self.logical.get(block) == SSD && cover == Cover::SsdFlush
+            self.leaves.state(block) == SSD && cover == Cover::SsdFlush
         }
     }
 
@@ -183,8 +182,7 @@ impl Map {
         batch: &mut Batch,
     ) {
         let entry = self.entry(block);
-        let state = self.logical.get(block);
-        if state & FRAGMENTS == 0 {
+        if !entry.fragmented {
             // the common case: at most one SSD and one log place
             if !self.may_record(block, entry.ssd, entry.log, cover) {
                 return;
@@ -206,19 +204,19 @@ impl Map {
                 flags |= FLAG_LOG_VOLATILE;
             }
             records.block(flags, block, entry.ssd, entry.log, checksum);
-        } else if !self.record_fragmented(block, cover, records) {
+        } else if !self.record_fragmented(block, entry, cover, records) {
             return;
         }
-        self.mark_recorded(block, entry.ssd, entry.log, state & HOME != 0, batch);
+        self.mark_recorded(block, entry.ssd, entry.log, entry.home, batch);
     }
 
     fn record_fragmented(
         &mut self,
         block: Logical,
+        entry: Entry,
         cover: Cover,
         records: &mut RecordWriter,
     ) -> bool {
-        let entry = self.entry(block);
         if !self.may_record(block, entry.ssd, entry.log, cover) {
             return false;
         }
@@ -308,7 +306,7 @@ impl Map {
 
     /// Does the recorded state differ from the current one?
     fn is_news(&self, block: Logical, home: bool, places: impl Iterator<Item = Slot>) -> bool {
-        self.logical.recorded_home(block) != home
+        self.leaves.recorded_home(block) != home
             || self.displaced.contains(block)
             || places.into_iter().any(|slot| slot != NONE && !self.slots.is_recorded(slot))
     }
@@ -316,11 +314,13 @@ impl Map {
     /// Does a record that is composed, or durable, say what this block is, or what it was after it was last
     /// nobody's?
     pub(crate) fn is_recorded(&self, block: Logical) -> bool {
-        let state = self.logical.get(block);
-        if state == 0 || self.logical.recorded_home(block) || self.displaced.contains(block) {
+        let entry = self.entry(block);
+        if entry == Entry::NOWHERE
+            || self.leaves.recorded_home(block)
+            || self.displaced.contains(block)
+        {
             return true;
         }
-        let entry = self.entry(block);
         let places = [entry.ssd, entry.log].into_iter();
         let mut places = places.chain(self.fragments(block).iter().map(|f| f.slot));
         places.any(|slot| slot != NONE && self.slots.is_recorded(slot))
@@ -355,8 +355,8 @@ impl Map {
             }
             batch.freed.push(slot);
         }
-        if self.logical.recorded_home(block) != home {
-            self.logical.set_recorded_home(block, home);
+        if self.leaves.recorded_home(block) != home {
+            self.leaves.set_recorded_home(block, home);
             let shard = self.slot_shards + block as usize / SHARD_HOMES;
             self.dirty_shards.set(shard, true);
         }

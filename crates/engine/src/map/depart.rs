@@ -1,7 +1,6 @@
 //! What does the map do for drives that leave and come?
 
-use super::logical::SSD;
-use super::{Logical, Map, Slot, SlotRegion};
+use super::{Entry, Logical, Map, NONE, Slot, SlotRegion};
 use tandem_block::DeviceId;
 
 impl Map {
@@ -29,12 +28,13 @@ impl Map {
     /// changed, if it is not there any more.
     pub(crate) fn move_place(&mut self, block: Logical, from: Slot, to: Slot) -> bool {
         assert!(!self.slots.is_log(to), "a place on an SSD moves to an SSD");
-        if self.logical.get(block) & SSD == 0 || self.entry(block).ssd != from {
+        let entry = self.leaves.get(block);
+        if from == NONE || entry.ssd != from {
             return false;
         }
-        let old = self.index.replace(block, &self.slots, false, to);
-        let checksum = self.slots.checksum(old);
-        self.displace(block, old);
+        self.leaves.replace(block, Entry { ssd: to, ..entry });
+        let checksum = self.slots.checksum(from);
+        self.displace(block, from);
         self.slots.assign(to, block, checksum);
         true
     }

@@ -3,8 +3,7 @@
 //! Source: design decisions 6 and 8. A record names durable places only. SSDs are flushed by every
 //! commit; a hard drive is not, so its log's places are kept until a flush of it has ended.
 
-use super::logical::{LOG, SSD};
-use super::{Logical, Map, Slot};
+use super::{Entry, Logical, Map, NONE, Slot};
 
 impl Map {
     /// Notes that a write to `slot` was durable when it was acknowledged (FUA).
@@ -50,19 +49,20 @@ impl Map {
     /// The SSD slot of a block that may be written home now: its only place, recorded, while the
     /// recorded home is not valid. Its record must be durable too, which the caller knows.
     pub(crate) fn writeback_source(&self, block: Logical) -> Option<Slot> {
-        if self.logical.get(block) != SSD || self.logical.recorded_home(block) {
+        let entry = self.entry(block);
+        let slot = entry.ssd;
+        if slot == NONE || entry != Entry::in_slot(slot, false) || self.leaves.recorded_home(block)
+        {
             return None;
         }
-        let slot = self.index.get(block, &self.slots, false);
         debug_assert!(self.slots.is_current(slot, block), "what is written home is the newest");
         self.slots.is_recorded(slot).then_some(slot)
     }
 
     /// The same for a block in a log.
     pub(crate) fn log_source(&self, block: Logical, slot: Slot) -> bool {
-        self.logical.get(block) == LOG
-            && !self.logical.recorded_home(block)
-            && self.index.get(block, &self.slots, true) == slot
+        self.entry(block) == Entry::in_slot(slot, true)
+            && !self.leaves.recorded_home(block)
             && self.slots.is_recorded(slot)
             && !self.log_volatile.contains_key(&slot)
     }

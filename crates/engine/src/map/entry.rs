@@ -1,9 +1,18 @@
 //! What does the map say about one block?
 //!
-//! Source: design decision 7: an entry has one to three places, each with a role, and a shared
-//! count. Inside, four bits and a slot number hold the common cases; this is the view of them.
+//! Source: design decision 7: an entry has one to three places, each with a role. Four bits say which. Leaves
+//! keep these bits and the slots.
 
 use super::slots::{NONE, Slot};
+
+/// The current version is (also) at the block's home on a hard drive.
+pub const HOME: u8 = 1;
+/// The current version is (also) in an SSD slot.
+pub(crate) const SSD: u8 = 2;
+/// The current version is (also) in a log slot.
+pub(crate) const LOG: u8 = 4;
+/// Fragments lie over the base that the other bits name.
+pub(crate) const FRAGMENTS: u8 = 8;
 
 /// Where one block lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +59,27 @@ pub struct Fragment {
 }
 
 impl Entry {
+    /// Of a block that reads as zeroes.
+    pub(crate) const NOWHERE: Entry =
+        Entry { home: false, ssd: NONE, log: NONE, fragmented: false };
+
+    /// Of a block that lies in this slot alone.
+    #[inline]
+    pub(crate) fn in_slot(slot: Slot, is_log: bool) -> Self {
+        let (ssd, log) = if is_log { (NONE, slot) } else { (slot, NONE) };
+        Entry { ssd, log, ..Self::NOWHERE }
+    }
+
+    /// All of it but the slots: `HOME`, `SSD`, `LOG`, `FRAGMENTS`.
+    #[inline]
+    pub(crate) fn state(&self) -> u8 {
+        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
+        bit(self.home, HOME)
+            | bit(self.ssd != NONE, SSD)
+            | bit(self.log != NONE, LOG)
+            | bit(self.fragmented, FRAGMENTS)
+    }
+
     /// The places with their roles, fastest to read first; at most three.
     pub fn places(&self) -> impl Iterator<Item = (Place, PlaceRole)> {
         let count = u8::from(self.home) + u8::from(self.ssd != NONE) + u8::from(self.log != NONE);

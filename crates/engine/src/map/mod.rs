@@ -26,12 +26,12 @@ mod compose;
 mod depart;
 mod displaced;
 mod durable;
-mod entry;
+pub mod entry;
 pub(crate) mod homes;
 pub(crate) mod image;
-pub(crate) mod index;
 pub(crate) mod journal;
-pub mod logical;
+mod leaf;
+mod leaves;
 pub mod objects;
 mod population;
 pub mod runs;
@@ -52,9 +52,9 @@ pub use versions::Copied;
 use crate::format::record::FRAGMENTS_MAX;
 use allocator::Allocator;
 use displaced::Displaced;
+use entry::{FRAGMENTS, HOME, SSD};
 use hashbrown::{HashMap, HashSet};
-use index::Index;
-use logical::{FRAGMENTS, HOME, LOG, LogicalBits, SSD};
+use leaves::Leaves;
 use slots::Slots;
 use std::collections::BTreeMap;
 use tandem_block::DeviceId;
@@ -64,7 +64,7 @@ use versions::Versions;
 pub(crate) type FixedState = std::hash::BuildHasherDefault<displaced::FixedHasher>;
 
 /// Blocks of a request that memory is asked for ahead: a cache has room for no more of them.
-const PREFETCHED_BLOCKS_MAX: u64 = 64;
+const PREFETCHED_BLOCKS_MAX: u64 = 256;
 
 /// Blocks that changed and are not recorded yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +112,7 @@ struct Pending {
 #[derive(Clone, Debug)]
 pub struct Map {
     slots: Slots,
-    index: Index,
-    logical: LogicalBits,
+    leaves: Leaves,
     allocators: Vec<Allocator>,
     next_allocator: usize,
     closed: Vec<bool>,
@@ -134,7 +133,6 @@ pub struct Map {
     log_volatile: HashMap<Slot, u64, FixedState>,
     /// Slots that nothing names any more; the engine takes them with `take_freed`.
     freed: Vec<Slot>,
-    population: Population,
     versions: Versions,
     /// Shards that the next checkpoint must write.
     dirty_shards: bits::Bits,
@@ -149,15 +147,10 @@ impl Map {
         let regions_of_ssds = allocators.len();
         let ssd_slots = allocators.iter().map(|a| a.slot_count()).sum();
         let slots = Slots::new(regions);
-        // a block has one place on the SSDs and one in a log at most
-        let ssd_entries = logical_blocks.min(ssd_slots as usize);
-        let log_entries = logical_blocks.min(slots.len() - ssd_slots as usize);
-        let index = Index::new(slots.len(), ssd_entries + log_entries);
         let slot_shards = crate::format::shard::slot_shards(slots.len() as u64) as usize;
         let home_shards = crate::format::shard::home_shards(logical_blocks as u64) as usize;
         Map {
-            index,
-            logical: LogicalBits::new(logical_blocks),
+            leaves: Leaves::new(logical_blocks),
             allocators,
             next_allocator: 0,
             closed: vec![false; regions_of_ssds],
@@ -175,7 +168,6 @@ impl Map {
             durable: HashSet::default(),
             log_volatile: HashMap::default(),
             freed: Vec::new(),
-            population: Population::default(),
             versions: Versions::default(),
             dirty_shards: bits::Bits::new(slot_shards + home_shards),
             slot_shards,
@@ -186,13 +178,7 @@ impl Map {
     /// Where the block lives now.
     #[inline]
     pub fn entry(&self, block: Logical) -> Entry {
-        let bits = self.logical.get(block);
-        Entry {
-            home: bits & HOME != 0,
-            ssd: if bits & SSD != 0 { self.index.get(block, &self.slots, false) } else { NONE },
-            log: if bits & LOG != 0 { self.index.get(block, &self.slots, true) } else { NONE },
-            fragmented: bits & FRAGMENTS != 0,
-        }
+        self.leaves.get(block)
     }
 
     /// The block's fragments, oldest first.
@@ -200,17 +186,21 @@ impl Map {
         self.fragments.get(&block).map_or(&[], Vec::as_slice)
     }
 
-    /// The block's state bits, without a search.
+    /// The block's state bits.
     #[inline]
     pub fn state(&self, block: Logical) -> u8 {
-        self.logical.get(block)
+        self.leaves.state(block)
     }
 
     /// Of a range of blocks: how many lie on an SSD and not at home.
     pub(crate) fn on_ssd_alone(&self, (first, end): (u64, u64)) -> u64 {
-        let end = end.min(self.logical.block_count() as u64);
-        let is_alone = |block: &u64| self.state(*block as Logical) & (SSD | HOME) == SSD;
-        (first..end).filter(is_alone).count() as u64
+        let end = end.min(self.leaves.block_count() as u64);
+        let (mut from, mut alone) = (first, 0);
+        while let Some(block) = self.leaves.next_on_ssd(from, end) {
+            alone += u64::from(self.state(block) & (SSD | HOME) == SSD);
+            from = block + 1;
+        }
+        alone
     }
 
     /// Slots and their contents.
@@ -218,14 +208,14 @@ impl Map {
         &self.slots
     }
 
-    /// State bits.
-    pub fn logical(&self) -> &LogicalBits {
-        &self.logical
+    /// Where all blocks live.
+    pub fn leaves(&self) -> &Leaves {
+        &self.leaves
     }
 
     /// Where blocks live, counted.
     pub fn population(&self) -> Population {
-        self.population
+        self.leaves.population()
     }
 
     /// Blocks that a flush of the SSDs makes recordable, or nothing more than a commit (a block
@@ -323,13 +313,16 @@ impl Map {
         &self.allocators
     }
 
-    /// Asks memory for what the assignment of these blocks will read: they are about to be written.
+    /// Asks memory for the state of these blocks: they are about to be written.
     #[inline]
     pub(crate) fn prefetch(&self, first: Logical, count: u64) {
-        for block in first..first + count.min(PREFETCHED_BLOCKS_MAX) {
-            self.logical.prefetch(block);
-            self.index.prefetch(block);
-        }
+        self.leaves.prefetch(first, count.min(PREFETCHED_BLOCKS_MAX));
+    }
+
+    /// Asks memory for the slots of these blocks: they are being written.
+    #[inline]
+    pub(crate) fn prefetch_slots(&self, first: Logical, count: u64) {
+        self.leaves.prefetch_slots(first, count.min(PREFETCHED_BLOCKS_MAX));
     }
 
     /// Notes that `slot` now holds the whole block, alone: every older place is displaced.
@@ -337,25 +330,18 @@ impl Map {
     pub(crate) fn assign(&mut self, block: Logical, slot: Slot, checksum: u32) {
         self.versions.change(block);
         debug_assert!(!self.masks.contains_key(&slot), "a slot of a whole block has no mask");
-        let log = self.slots.is_log(slot);
-        let bits = self.logical.get(block);
-        if bits & FRAGMENTS != 0 {
+        let is_log = self.slots.is_log(slot);
+        let old = self.leaves.replace(block, Entry::in_slot(slot, is_log));
+        if old.fragmented {
             self.displace_fragments(block);
         }
-        let (own, other) = if log { (LOG, SSD) } else { (SSD, LOG) };
-        if bits & (own | other) == own | other {
-            let old = self.index.remove(block, &self.slots, !log);
-            self.displace(block, old);
-        }
-        if bits & (own | other) == 0 {
-            self.index.insert(block, slot);
-        } else {
-            let was_log = if bits & own != 0 { log } else { !log };
-            let old = self.index.replace(block, &self.slots, was_log, slot);
-            self.displace(block, old);
+        let places = if is_log { [old.ssd, old.log] } else { [old.log, old.ssd] };
+        for place in places {
+            if place != NONE {
+                self.displace(block, place);
+            }
         }
         self.slots.assign(slot, block, checksum);
-        self.set_bits(block, bits, own);
     }
 
     /// Notes that `slot` holds some sectors of the block, over whatever it was before. Returns
@@ -369,8 +355,8 @@ impl Map {
         checksum: u32,
     ) -> bool {
         assert!(mask != 0 && mask != 255, "a fragment is some sectors, not none or all");
-        let bits = self.logical.get(block);
-        if bits == 0 {
+        let before = self.leaves.get(block);
+        if before == Entry::NOWHERE {
             return false;
         }
         self.versions.change(block);
@@ -394,34 +380,22 @@ impl Map {
         let stale = self.masks.insert(slot, (mask, 0));
         assert!(stale.is_none(), "the mask of a slot goes when the slot is released");
         self.fragments.insert(block, kept);
-        let mut after = bits | FRAGMENTS;
+        let base = if covered == 255 { Entry::NOWHERE } else { before };
         if covered == 255 {
-            after = FRAGMENTS;
-            for (bit, log) in [(SSD, false), (LOG, true)] {
-                if bits & bit != 0 {
-                    let old = self.index.remove(block, &self.slots, log);
-                    self.displace(block, old);
-                }
-            }
+            self.displace_places(block, &before);
         }
-        self.set_bits(block, bits, after);
+        self.leaves.replace(block, Entry { fragmented: true, ..base });
         true
     }
 
     /// Forgets the block: it reads as zeroes.
     pub(crate) fn clear(&mut self, block: Logical) {
         self.versions.change(block);
-        let bits = self.logical.get(block);
-        if bits & FRAGMENTS != 0 {
+        let old = self.leaves.replace(block, Entry::NOWHERE);
+        if old.fragmented {
             self.displace_fragments(block);
         }
-        for (bit, log) in [(SSD, false), (LOG, true)] {
-            if bits & bit != 0 {
-                let old = self.index.remove(block, &self.slots, log);
-                self.displace(block, old);
-            }
-        }
-        self.set_bits(block, bits, 0);
+        self.displace_places(block, &old);
     }
 
     /// Gives up the home of a block that has the same version on an SSD. Returns false, and changes nothing,
@@ -431,8 +405,7 @@ impl Map {
         if !entry.home || entry.ssd == NONE || entry.fragmented {
             return false;
         }
-        let bits = self.logical.get(block);
-        self.set_bits(block, bits, bits & !HOME);
+        self.leaves.replace(block, Entry { home: false, ..entry });
         true
     }
 
@@ -444,12 +417,10 @@ impl Map {
         if (if log { entry.log } else { entry.ssd }) != slot {
             return false;
         }
-        let bits = self.logical.get(block);
-        let rest = bits & !(if log { LOG } else { SSD });
-        assert!(rest & (HOME | SSD | LOG) != 0, "the last place of a block is never given up");
-        self.index.remove(block, &self.slots, log);
+        let rest = if log { Entry { log: NONE, ..entry } } else { Entry { ssd: NONE, ..entry } };
+        assert!(rest.state() & !FRAGMENTS != 0, "the last place of a block is never given up");
         self.displace(block, slot);
-        self.set_bits(block, bits, rest);
+        self.leaves.replace(block, rest);
         true
     }
 
@@ -457,12 +428,11 @@ impl Map {
     /// false, and changes nothing, if it is not.
     pub(crate) fn add_copy_of_home(&mut self, block: Logical, ssd: Slot, checksum: u32) -> bool {
         assert!(!self.slots.is_log(ssd), "a copy of a home lies on an SSD");
-        if self.logical.get(block) != HOME {
+        if self.leaves.state(block) != HOME {
             return false;
         }
         self.slots.assign(ssd, block, checksum);
-        self.index.insert(block, ssd);
-        self.set_bits(block, HOME, HOME | SSD);
+        self.leaves.replace(block, Entry { home: true, ..Entry::in_slot(ssd, false) });
         true
     }
 
@@ -477,9 +447,7 @@ impl Map {
         }
         let checksum = self.slots.checksum(log);
         self.slots.assign(ssd, block, checksum);
-        self.index.insert(block, ssd);
-        let bits = self.logical.get(block);
-        self.set_bits(block, bits, bits | SSD);
+        self.leaves.replace(block, Entry { ssd, ..entry });
         true
     }
 
@@ -489,7 +457,7 @@ impl Map {
     pub(crate) fn touch(&mut self, touch: Touch, slot: Slot, durable: bool) {
         let end = touch.logical + touch.count;
         assert!(
-            touch.count > 0 && end <= self.logical.block_count() as u64,
+            touch.count > 0 && end <= self.leaves.block_count() as u64,
             "blocks that exist changed"
         );
         // what no flush has to cover waits for none: its drive may never be flushed
@@ -585,14 +553,12 @@ impl Map {
         }
     }
 
-    #[inline]
-    fn set_bits(&mut self, block: Logical, before: u8, after: u8) {
-        assert_eq!(self.logical.get(block), before, "the state was not changed meanwhile");
-        self.logical.set(block, after);
-        if before == after {
-            return;
+    /// The block leaves the slots that it lies in whole.
+    fn displace_places(&mut self, block: Logical, old: &Entry) {
+        for place in [old.ssd, old.log] {
+            if place != NONE {
+                self.displace(block, place);
+            }
         }
-        self.population.count(before, false);
-        self.population.count(after, true);
     }
 }

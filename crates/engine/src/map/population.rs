@@ -1,6 +1,6 @@
 //! How many blocks live where?
 
-use super::logical::{FRAGMENTS, HOME, LOG, SSD};
+use super::entry::{FRAGMENTS, HOME, LOG, SSD};
 
 /// Counts of blocks by where they live now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,14 +4,30 @@
 //! checkpoint would bring back.
 
 use super::checkpoint::Recovered;
-use super::logical::{FRAGMENTS, HOME, LOG, SSD};
+use super::entry::{FRAGMENTS, HOME, LOG, SSD};
 use super::*;
 use crate::format::record::RecordWriter;
 use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS, shard_homes, shard_slots};
 use std::collections::BTreeSet;
 use tandem_block::Rng;
 
+/// Blocks that are looked at: at the ends of rows, leaves, groups of leaves and shards, and at both ends of the
+/// pool.
 const BLOCKS: u64 = 40;
+const BEGINS: [Logical; 10] =
+    [0, 62, 126, 1_022, 2_046, 5_000, SHARD_HOMES as u64 - 2, 262_142, 263_166, ALL - 4];
+const ALL: u64 = 262_144 + 1_500;
+
+fn at(index: u64) -> Logical {
+    BEGINS[(index / 4) as usize] + index % 4
+}
+
+type Naives = BTreeMap<Logical, Naive>;
+
+fn nowhere() -> Naives {
+    (0..BLOCKS).map(|index| (at(index), Naive::default())).collect()
+}
+
 const SSD_SLOTS: u64 = 160;
 const LOG_SLOTS: u64 = 120;
 
@@ -53,8 +69,8 @@ impl Naive {
 
 struct Pair {
     map: Map,
-    naive: Vec<Naive>,
-    recorded: Vec<Naive>,
+    naive: Naives,
+    recorded: Naives,
     log_free: BTreeSet<Slot>,
     rng: Rng,
     sums: Vec<u32>,
@@ -76,15 +92,15 @@ fn regions() -> Vec<SlotRegion> {
 }
 
 fn fresh() -> Map {
-    Map::new(regions(), BLOCKS as usize, 3)
+    Map::new(regions(), ALL as usize, 3)
 }
 
 impl Pair {
     fn new(seed: u64) -> Self {
         Pair {
             map: fresh(),
-            naive: vec![Naive::default(); BLOCKS as usize],
-            recorded: vec![Naive::default(); BLOCKS as usize],
+            naive: nowhere(),
+            recorded: nowhere(),
             log_free: (SSD_SLOTS..SSD_SLOTS + LOG_SLOTS).collect(),
             rng: Rng::new(seed),
             sums: vec![0; (SSD_SLOTS + LOG_SLOTS) as usize],
@@ -106,8 +122,8 @@ impl Pair {
     }
 
     fn step(&mut self) {
-        let block = self.rng.below(BLOCKS) as Logical;
-        let before = self.naive[block as usize].clone();
+        let block = at(self.rng.below(BLOCKS));
+        let before = self.naive[&block].clone();
         match self.rng.below(10) {
             0..3 => self.write(block, 255),
             3 => {
@@ -116,7 +132,7 @@ impl Pair {
             }
             4 => {
                 self.map.clear(block);
-                self.naive[block as usize] = Naive::default();
+                self.naive.insert(block, Naive::default());
                 self.touch(block, NONE, true);
             }
             5 => self.note_home(block, &before),
@@ -132,7 +148,7 @@ impl Pair {
         let log = self.rng.chance_ppm(300_000);
         let Some(slot) = self.take_slot(log) else { return self.commit() };
         let sum = self.sums[slot as usize];
-        let naive = &mut self.naive[block as usize];
+        let naive = self.naive.get_mut(&block).expect("it is looked at");
         let over = mask != 255 && self.map.assign_fragment(block, slot, mask, sum);
         if mask != 255 {
             assert_eq!(over, !naive.is_absent(), "a fragment needs a base");
@@ -155,7 +171,7 @@ impl Pair {
         let done = self.map.note_home(&copied);
         assert_eq!(done, before.fragments.is_empty() && !before.home);
         if done {
-            self.naive[block as usize].home = true;
+            self.naive.get_mut(&block).expect("it is looked at").home = true;
             self.touch(block, NONE, true);
         }
         self.map.forget(copied);
@@ -165,7 +181,7 @@ impl Pair {
         let places = before.named().count() - before.fragments.len() + usize::from(before.home);
         let Some(slot) = before.ssd.or(before.log).filter(|_| places > 1) else { return };
         assert!(self.map.drop_place(block, slot));
-        let naive = &mut self.naive[block as usize];
+        let naive = self.naive.get_mut(&block).expect("it is looked at");
         *(if before.ssd.is_some() { &mut naive.ssd } else { &mut naive.log }) = None;
         self.touch(block, NONE, true);
         assert!(!self.map.drop_place(block, slot), "a place is given up once");
@@ -178,7 +194,7 @@ impl Pair {
         assert_eq!(done, before.ssd.is_none());
         if done {
             self.sums[ssd as usize] = self.sums[log as usize];
-            self.naive[block as usize].ssd = Some(ssd);
+            self.naive.get_mut(&block).expect("it is looked at").ssd = Some(ssd);
             self.touch(block, ssd, false);
         } else {
             self.map.release_unused(Run { slot: ssd, count: 1 });
@@ -194,7 +210,7 @@ impl Pair {
         assert!(self.map.move_place(block, from, to));
         assert!(!self.map.move_place(block, from, to), "it has moved on");
         self.sums[to as usize] = self.sums[from as usize];
-        self.naive[block as usize].ssd = Some(to);
+        self.naive.get_mut(&block).expect("it is looked at").ssd = Some(to);
         self.touch(block, to, false);
     }
 
@@ -213,7 +229,7 @@ impl Pair {
                 assert!(self.log_free.insert(slot), "slot {slot} is freed once");
             }
         }
-        let named: BTreeSet<Slot> = self.naive.iter().flat_map(Naive::named).collect();
+        let named: BTreeSet<Slot> = self.naive.values().flat_map(Naive::named).collect();
         let in_use = SSD_SLOTS - self.map.ssd_free();
         assert_eq!(in_use, named.iter().filter(|&&s| s < SSD_SLOTS).count() as u64);
         let log_free = (SSD_SLOTS..SSD_SLOTS + LOG_SLOTS).filter(|s| !named.contains(s)).collect();
@@ -224,7 +240,7 @@ impl Pair {
     fn compare(&self) {
         assert_same(&self.map, &self.naive, &self.sums);
         let mut want = Population::default();
-        for block in 0..BLOCKS {
+        for block in (0..BLOCKS).map(at) {
             let bits = self.map.state(block);
             let alone = bits & (SSD | LOG | HOME);
             want.in_log += u64::from(bits & LOG != 0);
@@ -236,9 +252,8 @@ impl Pair {
     }
 }
 
-fn assert_same(map: &Map, naive: &[Naive], sums: &[u32]) {
-    for (block, want) in naive.iter().enumerate() {
-        let block = block as Logical;
+fn assert_same(map: &Map, naive: &Naives, sums: &[u32]) {
+    for (&block, want) in naive {
         let entry = map.entry(block);
         let some = |slot: Slot| (slot != NONE).then_some(slot);
         let found = Naive {
@@ -299,7 +314,7 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
         pair.commit();
         // a copy beside its log place comes back alone: the log was never known to be durable
         let mut want = pair.recorded.clone();
-        for block in want.iter_mut().filter(|b| b.ssd.is_some()) {
+        for block in want.values_mut().filter(|b| b.ssd.is_some()) {
             block.log = None;
         }
         let sums = pair.sums.clone();
@@ -307,17 +322,17 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
         for block in 0..4 {
             // changes that no batch carries; with the slots kept, as the engine keeps them
             let Some(run) = pair.map.allocate_ssd(1) else { continue };
-            pair.map.assign(block, run.slot, 7);
+            pair.map.assign(at(block), run.slot, 7);
         }
         for _ in 0..20 {
             // … nor these, which cover some of the recorded fragments
             let Some(run) = pair.map.allocate_ssd(1) else { continue };
             let (block, mask) = (4 + pair.rng.below(BLOCKS - 4), pair.rng.between(1, 254));
-            if !pair.map.assign_fragment(block as Logical, run.slot, mask as u8, 7) {
+            if !pair.map.assign_fragment(at(block), run.slot, mask as u8, 7) {
                 pair.map.release_unused(run);
             }
         }
-        let mut recovered = Recovered::new(&regions(), BLOCKS as usize);
+        let mut recovered = Recovered::new(&regions(), ALL as usize);
         for index in 0..pair.map.shard_count() {
             let bytes = pair.map.encode_shard(1, 1, index);
             if index < slot_shards {
@@ -336,7 +351,7 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
         let mut map = fresh();
         recovered.install(&mut map).expect("sound shards");
         assert_same(&map, &want, &sums);
-        let used = want.iter().flat_map(Naive::named).filter(|&s| s < SSD_SLOTS).count() as u64;
+        let used = want.values().flat_map(Naive::named).filter(|&s| s < SSD_SLOTS).count() as u64;
         assert_eq!(map.ssd_free(), SSD_SLOTS - used);
     }
 }

@@ -5,8 +5,7 @@
 //! version of the same block. The map counts a version with each change, in one place, and refuses stale
 //! copies itself.
 
-use super::logical::{FRAGMENTS, HOME, LOG, SSD};
-use super::{FixedState, Logical, Map};
+use super::{Entry, FixedState, Logical, Map};
 use hashbrown::HashMap;
 
 /// A version of a block that somebody copies. It is given back once, with `Map::forget`.
@@ -112,12 +111,12 @@ impl Map {
     /// nothing, if the block has moved on since.
     pub(crate) fn note_home(&mut self, copied: &Copied) -> bool {
         let block = copied.block();
-        let bits = self.logical.get(block);
-        if !self.is_latest(copied) || bits & (FRAGMENTS | HOME) != 0 {
+        let entry = self.leaves.get(block);
+        if !self.is_latest(copied) || entry.fragmented || entry.home {
             return false;
         }
-        assert!(bits & (SSD | LOG) != 0, "block {block} was copied from a place that it still has");
-        self.set_bits(block, bits, bits | HOME);
+        assert!(entry != Entry::NOWHERE, "block {block} was copied from a place that it still has");
+        self.leaves.replace(block, Entry { home: true, ..entry });
         true
     }
 }

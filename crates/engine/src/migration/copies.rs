@@ -15,7 +15,7 @@ mod audit;
 mod steps;
 
 use crate::io::DeviceIo;
-use crate::map::logical::{FRAGMENTS, LOG, SSD};
+use crate::map::entry::{FRAGMENTS, LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, Slot};
 use crate::migration::moves::Moves;

@@ -7,9 +7,8 @@
 use crate::device::{Class, Job};
 use crate::drain::Evacuation;
 use crate::io::DeviceIo;
-use crate::map::logical::{HOME, LOG};
 use crate::map::objects::Objects;
-use crate::map::{Copied, Logical, Map, NONE, Slot, Touch};
+use crate::map::{Copied, Entry, Logical, Map, NONE, Slot, Touch};
 use crate::migration::Migration;
 use crate::migration::copies::Copies;
 use crate::migration::moves::{HOMED_BLOCKS_MAX, Moves, Part, Stage};
@@ -127,14 +126,15 @@ impl Moves {
     /// After a commit: log places of blocks whose homes are recorded go.
     pub(crate) fn give_up_log_places(&mut self, commit: &mut Commit, map: &mut Map, io: &DeviceIo) {
         for (block, slot) in std::mem::take(&mut self.homed_log) {
-            if map.state(block) == HOME | LOG
-                && map.entry(block).log == slot
-                && map.logical().recorded_home(block)
-            {
+            let is_home_too = Entry { home: true, ..Entry::in_slot(slot, true) };
+            if map.entry(block) != is_home_too {
+                continue;
+            }
+            if map.leaves().recorded_home(block) {
                 map.drop_place(block, slot);
                 map.touch(Touch { logical: block, count: 1 }, NONE, true);
                 commit.note_pending(io.now());
-            } else if map.state(block) == HOME | LOG && map.entry(block).log == slot {
+            } else {
                 self.homed_log.push((block, slot));
             }
         }

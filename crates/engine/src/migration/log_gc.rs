@@ -6,7 +6,7 @@
 use crate::io::DeviceIo;
 use crate::log::Log;
 use crate::log::gc::{self, Need};
-use crate::map::logical::{FRAGMENTS, HOME, LOG};
+use crate::map::entry::{FRAGMENTS, HOME, LOG};
 use crate::map::objects::Objects;
 use crate::map::{Map, NONE, Run, Slot};
 use crate::migration::Migration;
@@ -132,7 +132,7 @@ impl Moves {
             }
             // home since a life that ended before its log place was given up
             let given_up = map.state(owner) == HOME | LOG
-                && map.logical().recorded_home(owner)
+                && map.leaves().recorded_home(owner)
                 && map.entry(owner).log == slot;
             if given_up {
                 self.homed_log.push((owner, slot));

@@ -9,7 +9,7 @@
 use crate::io::DeviceIo;
 use crate::ledger::Ledger;
 use crate::log::read_back::{Found, ReadBack};
-use crate::map::logical::LOG;
+use crate::map::entry::LOG;
 use crate::map::{FixedState, Logical, Map, NONE, Run, Slot};
 use crate::migration::moves::Moves;
 use crate::mutant::Mutant;

@@ -10,7 +10,7 @@ mod steps;
 use crate::device::{HddFlush, TailItem};
 use crate::io::DeviceIo;
 use crate::log::read_back::ReadBack;
-use crate::map::logical::{LOG, SSD};
+use crate::map::entry::{LOG, SSD};
 use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
 use crate::metadata_replica::MetadataReplica;
 use crate::migration::moves::Moves;

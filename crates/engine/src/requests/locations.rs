@@ -5,7 +5,7 @@
 use crate::io::DeviceIo;
 use crate::map::checksums::HomeChecksums;
 use crate::map::objects::Objects;
-use crate::map::{Logical, Map, NONE, Place, Slot};
+use crate::map::{Entry, Logical, Map, NONE, Place, Slot};
 use crate::owner::ReadPart;
 use crate::policy::Policy;
 use crate::policy::steering::Steering;
@@ -71,11 +71,10 @@ impl Locations<'_> {
         if self.io.is_fixed() {
             return Some(self.source_fixed(block));
         }
-        let state = self.map.state(block);
-        if state == 0 {
+        let entry = self.map.entry(block);
+        if entry == Entry::NOWHERE {
             return None;
         }
-        let entry = self.map.entry(block);
         let places = entry.places().map(|(place, _)| self.source_at(block, place, entry.home));
         let mut untried = places.filter(|source| !tried.contains(&source.device));
         let first = untried.next()?;

@@ -34,7 +34,7 @@ impl Requests {
         read_back: &mut ReadBack,
         io: &mut DeviceIo,
     ) {
-        if map.state(block) & crate::map::logical::FRAGMENTS == 0 {
+        if map.state(block) & crate::map::entry::FRAGMENTS == 0 {
             return;
         }
         let fragments = map.fragments(block).to_vec();
@@ -177,8 +177,8 @@ impl Requests {
             let low = first.max(u64::from(page) * PAGE_CHECKSUMS as u64);
             let high = end.min((u64::from(page) + 1) * PAGE_CHECKSUMS as u64);
             let needed = (low..high).any(|block| {
-                store.map.state(block) & (crate::map::logical::HOME | crate::map::logical::SSD)
-                    == crate::map::logical::HOME
+                store.map.state(block) & (crate::map::entry::HOME | crate::map::entry::SSD)
+                    == crate::map::entry::HOME
                     && store.checksums.get(block).is_none()
             });
             if needed {

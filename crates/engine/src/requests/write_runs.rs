@@ -2,7 +2,7 @@
 
 use crate::device::{Class, Job};
 use crate::io::DeviceIo;
-use crate::map::logical::{FRAGMENTS, SSD};
+use crate::map::entry::{FRAGMENTS, SSD};
 use crate::map::{Logical, Map, Run, Slot};
 use crate::owner::{Ended, Owner, RequestIo};
 use crate::port::{Command, IoOp};
@@ -80,6 +80,7 @@ impl Requests {
             run.count > 0 && region.contains(run.slot + run.count - 1),
             "a run lies in one region"
         );
+        map.prefetch_slots(logical, run.count);
         let task = &mut self[id];
         assert!(run.count <= task.end - logical, "a run is of no more than its write");
         task.outstanding += 1;

@@ -12,7 +12,7 @@ use crate::device::Service;
 use crate::format::layout::{self, Layout};
 use crate::io::DeviceIo;
 use crate::map::Map;
-use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::entry::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
 use crate::port::Command;

@@ -126,7 +126,7 @@ impl Start {
 
     fn apply(&mut self, found: &Record, tables: &mut Tables<'_>) -> bool {
         let Tables { map, objects, checksums } = tables;
-        let (blocks, slots) = (map.logical().block_count() as u64, map.slots().len() as u64);
+        let (blocks, slots) = (map.leaves().block_count() as u64, map.slots().len() as u64);
         let fits =
             |first: u64, count: usize, limit: u64| first == NONE || first + count as u64 <= limit;
         match found {

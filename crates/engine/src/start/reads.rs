@@ -194,7 +194,7 @@ impl Start {
         volumes: &mut Volumes,
         io: &mut DeviceIo,
     ) {
-        let blocks = store.map.logical().block_count();
+        let blocks = store.map.leaves().block_count();
         let recovered = Recovered::new(store.map.slots().regions(), blocks);
         let starting = self.starting();
         go_on(starting, Stage::Table, Stage::Shards);

@@ -4,7 +4,7 @@
 //! nothing was ever written there, so nothing could be verified.
 
 use crate::io::{DeviceIo, Phase};
-use crate::map::logical::LOG;
+use crate::map::entry::LOG;
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Touch};
 use crate::metadata::MetadataHomes;
@@ -52,7 +52,9 @@ impl Moves {
     /// If payloads have contents.
     pub(crate) fn assume_logs_home(&mut self, map: &mut Map, commit: &mut Commit, io: &DeviceIo) {
         assert!(!io.config().contents, "homes can be assumed only where there are no contents");
-        for block in 0..map.logical().block_count() as Logical {
+        let (mut from, blocks) = (0, map.leaves().block_count() as Logical);
+        while let Some(block) = map.leaves().next_in_slot(from, blocks) {
+            from = block + 1;
             if map.state(block) != LOG {
                 continue;
             }

@@ -227,7 +227,7 @@ impl Tiers {
         volume.tier = tier.clone();
         let space = space_config(&config)?;
         if let Some(space) = &space {
-            let blocks = map.logical().block_count() as u64;
+            let blocks = map.leaves().block_count() as u64;
             let trial = Space::new(space, map.ssd_slots(), blocks);
             let volume = config.volumes.iter().find(|v| v.object == object).expect("found above");
             trial.map_err(|why| ConfigError::Tier {
@@ -254,7 +254,7 @@ impl Tiers {
     pub(crate) fn try_space(&self, ssd_slots: u64, map: &Map) -> Result<(), String> {
         let next = self.next.as_ref().unwrap_or(&self.config);
         let Some(config) = next else { return Ok(()) };
-        let blocks = map.logical().block_count() as u64;
+        let blocks = map.leaves().block_count() as u64;
         Space::new(config, ssd_slots, blocks).map(|_| ()).map_err(|why| why.to_string())
     }
 
@@ -292,7 +292,7 @@ impl Tiers {
     /// False: there is no room for what was found. The rest goes home by the watermarks.
     fn find_in(&self, tiering: &mut Tiering, first: Logical, end: Logical, map: &Map) -> bool {
         let mut block = first;
-        while let Some(found) = map.logical().next_on_ssd(block, end) {
+        while let Some(found) = map.leaves().next_on_ssd(block, end) {
             let extent = tiering.space.extent_of(found);
             if !tiering.space.found(extent) && !tiering.space.bring_away(extent) {
                 return false;

@@ -4,7 +4,7 @@ use super::{Rate, Tiering, Tiers};
 use crate::bcw::controller::Control;
 use crate::io::{DeviceIo, Phase};
 use crate::map::Map;
-use crate::map::logical::SSD;
+use crate::map::entry::SSD;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
@@ -39,7 +39,7 @@ impl Tiers {
         let Some(config) = self.config.clone().filter(|_| !metadata.is_degraded()) else {
             return Ok(());
         };
-        let blocks = map.logical().block_count() as u64;
+        let blocks = map.leaves().block_count() as u64;
         let rate = Rate::new(config.tier.get(names::RATE.name));
         let mut space = Space::new(&config, map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
         space.price(DriveCosts::of(io.config()));

@@ -28,7 +28,7 @@ impl Volumes {
         assert!(extra <= owned, "blocks that are shared have an owner");
         let owned = owned - extra;
         let in_use = owned + self.object_changes.retired_blocks() + self.sharing.lingering_blocks();
-        let all = map.logical().block_count() as u64 - self.objects.out_of_use_blocks();
+        let all = map.leaves().block_count() as u64 - self.objects.out_of_use_blocks();
         (all, self.objects.free_blocks(), in_use)
     }
 

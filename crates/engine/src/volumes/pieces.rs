@@ -85,7 +85,7 @@ fn empty_pieces(
     for piece in objects.pieces(object, first, end) {
         let Some(logical) = piece.logical else { continue };
         for i in 0..piece.count {
-            let is_written = map.logical().get(logical + i) != 0;
+            let is_written = map.leaves().state(logical + i) != 0;
             if is_written && !io.breaks(Mutant::GivesUpWritten) {
                 continue;
             }

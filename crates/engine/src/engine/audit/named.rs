@@ -86,7 +86,7 @@ impl Audit<'_> {
     /// Homes that are written now: a crash may leave either version there.
     fn audit_homes_written(&self, parts: Parts, findings: &mut Findings) {
         for block in self.migration.moves.homes_written(parts) {
-            if self.store.map.logical().recorded_home(block) {
+            if self.store.map.leaves().recorded_home(block) {
                 let what = || {
                     let times = self.migration.moves.times_in_move(block);
                     format!(

@@ -3,7 +3,7 @@
 use super::{DROP_BLOCKS_MAX, DROP_LOOKS_MAX};
 use crate::io::DeviceIo;
 use crate::map::allocator::Allocator;
-use crate::map::logical::{HOME, SSD};
+use crate::map::entry::{HOME, SSD};
 use crate::map::objects::Objects;
 use crate::map::slots::NUMBERS_END;
 use crate::map::{Map, NONE, Touch};
@@ -82,7 +82,7 @@ fn drop_copies_on(
             continue;
         }
         // the record that names the home takes its checksum from the copy
-        if !map.logical().recorded_home(owner) {
+        if !map.leaves().recorded_home(owner) {
             continue;
         }
         // nobody else has it where the drive of its home is asked nothing any more

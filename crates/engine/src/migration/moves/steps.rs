@@ -8,9 +8,8 @@ use crate::device::{Class, Job};
 use crate::drain::Evacuation;
 use crate::io::DeviceIo;
 use crate::log::gc::Need;
-use crate::map::logical::LOG;
 use crate::map::objects::Objects;
-use crate::map::{Logical, Map, NONE, Run, Slot};
+use crate::map::{Entry, Logical, Map, NONE, Run, Slot};
 use crate::metadata_replica::MetadataReplica;
 use crate::migration::copies::Copies;
 use crate::owner::{MigrationIo, MoveKind, Owner};
@@ -100,7 +99,7 @@ impl Moves {
         map: &Map,
         io: &DeviceIo,
     ) -> bool {
-        io.is_fixed() && map.state(owner) == LOG && map.entry(owner).log == slot
+        io.is_fixed() && map.entry(owner) == Entry::in_slot(slot, true)
     }
 
     /// Is this block on its way home?
@@ -320,7 +319,7 @@ impl Moves {
         if self.homed.len() >= HOMED_BLOCKS_MAX {
             return false; // until the flush is done
         }
-        let total = map.logical().block_count() as Logical;
+        let total = map.leaves().block_count() as Logical;
         let mut parts = Vec::with_capacity(blocks_max);
         let mut from = self.cursor;
         assert!(from <= total, "the search begins at a block of the map");
@@ -330,7 +329,7 @@ impl Moves {
             looked += 1;
             // not beyond where it began: a block would be moved twice
             let end = if wrapped { self.cursor } else { total };
-            let Some(block) = map.logical().next_dirty(from, end) else {
+            let Some(block) = map.leaves().next_dirty(from, end) else {
                 if wrapped || from == 0 {
                     break;
                 }

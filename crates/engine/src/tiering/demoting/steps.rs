@@ -2,7 +2,7 @@
 
 use super::{LOOK_MAX, Need};
 use crate::io::DeviceIo;
-use crate::map::logical::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::entry::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Slot, Touch};
 use crate::migration::Migration;
@@ -62,7 +62,7 @@ impl Tiers {
         }
         if state & HOME != 0 {
             let slot = map.entry(block).ssd;
-            let safe = map.logical().recorded_home(block) || io.breaks(Mutant::LeaveUnrecorded);
+            let safe = map.leaves().recorded_home(block) || io.breaks(Mutant::LeaveUnrecorded);
             return if safe { Need::Drop(slot) } else { Need::Wait };
         }
         if moves.is_homed(block) || io[objects.home_of(block, io).0].is_faulted() {
@@ -92,7 +92,7 @@ impl Policy {
         for &extent in extents {
             let tiers = self.tiers.share.as_ref().expect("asked by the caller");
             let (from, to) = tiers.space.blocks_of(extent);
-            let to = to.min(store.map.logical().block_count() as u64);
+            let to = to.min(store.map.leaves().block_count() as u64);
             let held = tiers.space.is_held(extent);
             assert!(!held, "what is held does not leave");
             let mut left = true;

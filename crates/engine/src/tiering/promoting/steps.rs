@@ -5,7 +5,7 @@ use crate::device::{Class, Job};
 use crate::io::{DeviceIo, Phase};
 use crate::ledger::Ledger;
 use crate::map::checksums::HomeChecksums;
-use crate::map::logical::{HOME, LOG, SSD};
+use crate::map::entry::{HOME, LOG, SSD};
 use crate::map::{Logical, Map, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::owner::{Ended, MigrationIo, Owner};
@@ -48,7 +48,7 @@ impl Tiers {
     fn blocks_of(&self, extent: Extent, map: &Map) -> (Logical, Logical) {
         let tiers = self.share.as_ref().expect("asked by the caller");
         let (from, to) = tiers.space.blocks_of(extent);
-        let to = to.min(map.logical().block_count() as u64);
+        let to = to.min(map.leaves().block_count() as u64);
         (from as Logical, to as Logical)
     }
 
