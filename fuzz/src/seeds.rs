@@ -7,10 +7,10 @@ use tandem_block::{BLOCK_BYTES, MIB, ObjectKind};
 use tandem_engine::Role;
 use tandem_engine::format::fuzz::{INDEX, POOL};
 use tandem_engine::format::layout::Layout;
-use tandem_engine::format::leaf::{LEAF_BLOCKS, LeafImage};
+use tandem_engine::format::leaf::LeafImage;
 use tandem_engine::format::pair::{self, PairRecord, Standing};
 use tandem_engine::format::pair_journal::{JournalHead, UnitHeader};
-use tandem_engine::format::pointer::{self, Kind, POINTERS, Pointer};
+use tandem_engine::format::pointer::{self, Kind, LEAF_BLOCKS, POINTERS, Pointer};
 use tandem_engine::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
     ThinRecord,

@@ -183,7 +183,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", again, again, "3000"]).env("Z_MARK", "here");
         // more than is read in one piece
-        (0..400).for_each(|it| drop(command.env(format!("FILLS_{it}"), "x".repeat(100))));
+        command.envs((0..400).map(|it| (format!("FILLS_{it}"), "x".repeat(100))));
         let mut child = command.spawn().expect("it starts");
         let pid = child.id().cast_signed();
         let mut looks = 0;

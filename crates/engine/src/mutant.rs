@@ -30,6 +30,8 @@ pub enum Mutant {
     BaseUnpinned,
     /// A start believes the only SSD although the drive that follows has later units.
     BelievesRolledBack,
+    /// A root that could not be read once stays where it is, and may be the newest at a later start.
+    UnreadRootComesBack,
     /// A home counts if the block is in the slot that was copied, whatever version that holds by now.
     HomeBySlot,
     /// The free space of an SSD that takes no writes counts as room for those that wait.
@@ -106,7 +108,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 48] = [
+    pub const ALL: [Mutant; 49] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -120,6 +122,7 @@ impl Mutant {
         Mutant::BaseUnpinned,
         Mutant::HomeBySlot,
         Mutant::BelievesRolledBack,
+        Mutant::UnreadRootComesBack,
         Mutant::CountsFailedRoom,
         Mutant::BelievesLagging,
         Mutant::NeverTriesAgain,

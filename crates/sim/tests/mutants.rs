@@ -5,9 +5,13 @@
 //! guarded by others, so that breaking it shows only where those do not reach: each mutant has a
 //! pool and a workload that lead there.
 
-use tandem_block::{DurabilityClass, Duration, KIB, MIB};
-use tandem_engine::TierConfig;
+use tandem_block::{DeviceId, Drive, DurabilityClass, Duration, KIB, MIB};
+use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
+use tandem_drives::media::CutMode;
+use tandem_engine::format::layout;
 use tandem_engine::mutant::Mutant;
+use tandem_engine::{Engine, TierConfig};
+use tandem_sim::Simulation;
 use tandem_sim::arms::Case;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::Met;
@@ -39,6 +43,8 @@ enum Hunt {
     Returns(u64),
     /// The leg dies that the other one is copied from, after every so many events.
     DeathOfTheSource(u64),
+    /// A root of the only SSD cannot be read once, and the power is cut again in the life after that.
+    UnreadRoot,
 }
 
 impl From<Campaign> for Hunt {
@@ -49,9 +55,14 @@ impl From<Campaign> for Hunt {
 
 /// Returns how many crashes it was.
 fn hunt(mutant: Option<Mutant>, config: SwarmConfig, hunt: Hunt) -> Result<u64, Failure> {
-    let mut run = Run::new(config)?;
+    let mut run = if let Hunt::UnreadRoot = hunt {
+        Run::over(config.clone(), with_unread_root(&config))?
+    } else {
+        Run::new(config)?
+    };
     run.sim.engine.set_mutant(mutant);
     match hunt {
+        Hunt::UnreadRoot => cut_twice(run),
         Hunt::Cuts(campaign) => Ok(campaign.run(run)?.get(Met::Crashes)),
         Hunt::AtOnce(stride) => Ok(leg_deaths::at_once(run, stride)?.cuts),
         Hunt::Returns(stride) => Ok(leg_deaths::returns(run, stride)?.returns),
@@ -59,6 +70,40 @@ fn hunt(mutant: Option<Mutant>, config: SwarmConfig, hunt: Hunt) -> Result<u64, 
             Ok(leg_deaths::death_of_the_source(run, 0, stride)?.returns)
         }
     }
+}
+
+/// Drives of which the first one gives no bytes of a root, once, when it is first asked for.
+fn with_unread_root(config: &SwarmConfig) -> Simulation {
+    let layout = layout::plan(&config.engine(true)).expect("a valid configuration")[0];
+    let root = layout.root_offset + config.seed % 2 * layout.root_bytes;
+    let error = FaultRule {
+        ops: OpFilter::Reads,
+        range: Some((root, root + layout.root_bytes)),
+        ..FaultRule::once(Fault::Error)
+    };
+    let drives = config.drives().into_iter().zip(0..).map(|(drive, index)| {
+        let script = if index == 0 { FaultScript::of([error]) } else { FaultScript::default() };
+        Box::new(Faulty::new(drive, DeviceId(index), script, config.seed)) as Box<dyn Drive>
+    });
+    let drives = drives.collect();
+    Simulation::new(Engine::new(config.engine(true)).expect("a valid configuration"), drives, true)
+}
+
+/// Cuts the power now and then, and again at many moments of the start that misses the root, and of the
+/// checkpoint that comes behind it.
+fn cut_twice(mut run: Run) -> Result<u64, Failure> {
+    let (mut events, mut cuts) = (0u64, 0);
+    while run.step()? {
+        events += 1;
+        if !events.is_multiple_of(350) || run.sim.engine.stats().checkpoints < 3 {
+            continue;
+        }
+        for within in (10..200).step_by(3) {
+            run.clone().crash(CutMode::RandomSubset, Some(within))?;
+            cuts += 2;
+        }
+    }
+    Ok(cuts)
 }
 
 /// The mutant is caught by one of the first seeds, and under that seed the sound engine is not.
@@ -506,6 +551,21 @@ fn home_by_slot() {
 #[test]
 fn believes_rolled_back() {
     caught_in_service(Mutant::BelievesRolledBack, &["rolled/ssd-first/26", "rolled/ssd-first/38"]);
+}
+
+/// The start goes on with the older root. The newer one can be read again when checkpoints have written over
+/// what it names.
+#[test]
+fn unread_root_comes_back() {
+    caught(Mutant::UnreadRootComesBack, Hunt::UnreadRoot, |seed| {
+        let mut config = SwarmConfig::tiny(seed, "ssd-first", 1_500);
+        config.drives = (1, 1);
+        config.shape.length_bytes_max = 8 * KIB;
+        config.shape.footprint_bytes = 6 * MIB;
+        config.shape.pause = Duration::from_us(20);
+        config.shape.mix.flush = 50_000;
+        config
+    });
 }
 
 /// The room of an SSD that failed counts, and writes wait for it.

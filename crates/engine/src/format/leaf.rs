@@ -14,13 +14,12 @@
 
 use super::FormatError;
 use super::cursor::{Reader, Writer};
-use super::pointer::{self, PAGE_BYTES};
+use super::pointer::{self, LEAF_BLOCKS, PAGE_BYTES};
 use super::record::{FRAGMENTS_MAX, FragmentRecord};
 use crate::map::Slot;
 
 const WHAT: &str = "leaf";
-/// Blocks of a leaf, 64 to a word.
-pub const LEAF_BLOCKS: usize = 1024;
+/// Words of bits, a bit for each block.
 const WORDS: usize = LEAF_BLOCKS / 64;
 /// Pages of a leaf at most: each block with two slots, a checksum and eight fragments.
 pub const LEAF_PAGES_MAX: u64 = ((4 * 8 * WORDS

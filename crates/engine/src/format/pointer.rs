@@ -18,6 +18,8 @@ use super::cursor::{Reader, Writer};
 const WHAT: &str = "page of pointers";
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 4096;
+/// Blocks of a leaf.
+pub const LEAF_BLOCKS: usize = 1024;
 /// Pointers in a page.
 pub const POINTERS: usize = PAGE_BYTES as usize / POINTER_BYTES;
 pub(crate) const POINTER_BYTES: usize = 16;
@@ -94,6 +96,7 @@ impl Pointer {
         }
         assert!(self.pages > 0, "a pointer is to some pages");
         assert!(self.dirty <= self.on_ssd, "what lies nowhere else lies on an SSD");
+        assert!(usize::from(self.on_ssd) <= LEAF_BLOCKS, "a leaf has no more blocks");
         out.u40(self.page);
         out.u8(self.pages);
         out.u8(match self.kind {
@@ -131,8 +134,8 @@ impl Pointer {
         if page + u64::from(pages) > NUMBERS_END {
             return wrong("page", page);
         }
-        if dirty > on_ssd {
-            return wrong("number of blocks", u64::from(dirty));
+        if dirty > on_ssd || usize::from(on_ssd) > LEAF_BLOCKS {
+            return wrong("number of blocks", u64::from(on_ssd));
         }
         Ok(Pointer { kind, ..found })
     }
@@ -197,6 +200,7 @@ mod tests {
             (1, 6, 3),
             (1, 7, 1),
             (1, 15, 8),
+            (1, 13, 5),
             (2, 5, 2),
             (2, 12, 1),
             (255, 5, 2),

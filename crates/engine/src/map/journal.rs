@@ -30,15 +30,18 @@ impl Journal {
         Journal { bytes, head: offset, tail: offset, next_sequence: sequence }
     }
 
-    /// A ring whose live units begin at `tail_offset` and end at `head_offset`.
+    /// A ring whose live units, if there are any, begin at `tail_offset` and end at `head_offset`.
     pub(crate) fn recovered(
         bytes: u64,
         tail_offset: u64,
         head_offset: u64,
         next_sequence: u64,
+        has_units: bool,
     ) -> Self {
         assert!(tail_offset < bytes && head_offset <= bytes, "both lie in the ring");
-        let head = if head_offset < tail_offset { head_offset + bytes } else { head_offset };
+        // units that end where they begin fill the ring
+        let is_ahead = head_offset > tail_offset || head_offset == tail_offset && !has_units;
+        let head = if is_ahead { head_offset } else { head_offset + bytes };
         Journal { bytes, head, tail: tail_offset, next_sequence }
     }
 
@@ -111,6 +114,22 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ring_that_was_found_is_empty_or_full_where_both_ends_meet() {
+        for (tail, head, has_units, used) in [
+            (8192, 8192, false, 0),
+            (8192, 8192, true, 40_960),
+            (8192, 12_288, true, 4096),
+            (8192, 4096, true, 36_864),
+            (0, 40_960, true, 40_960),
+            (0, 0, true, 40_960),
+        ] {
+            let ring = Journal::recovered(40_960, tail, head, 9, has_units);
+            assert_eq!(ring.used_bytes(), used, "{tail} to {head}, {has_units}");
+            assert_eq!(ring.has_room([4096].into_iter()), used < 40_960);
+        }
+    }
 
     #[test]
     fn units_wrap_whole_and_never_overrun_the_tail() {

@@ -7,7 +7,7 @@ use crate::StartError;
 use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, Record};
 use crate::format::unit::{self, Unit};
 use crate::io::DeviceIo;
-use crate::map::checkpoint::RecoveredBlock;
+use crate::map::checkpoint::{Recovered, RecoveredBlock};
 use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
@@ -27,6 +27,100 @@ struct Tables<'a> {
     map: &'a Map,
     objects: &'a mut Objects,
     checksums: &'a mut HomeChecksums,
+    recovered: &'a mut Recovered,
+}
+
+impl Tables<'_> {
+    fn apply_unit(
+        &mut self,
+        ring: &[u8],
+        piece: &UnitPiece,
+        sequence: u64,
+        io: &DeviceIo,
+    ) -> Result<(), StartError> {
+        let corrupt = |text| Err(StartError::Corrupt(text));
+        let unit = match Unit::decode(&ring[piece.start..], io.config().pool) {
+            Ok(unit) => unit,
+            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
+        };
+        let records = match record::decode(&unit.body) {
+            Ok(records) => records,
+            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
+        };
+        if records.iter().all(|found| self.apply(found)) {
+            return Ok(());
+        }
+        corrupt(format!("journal unit {sequence} names places that do not exist"))
+    }
+
+    fn apply(&mut self, found: &Record) -> bool {
+        let blocks = self.map.leaves().block_count() as u64;
+        let slots = self.map.slots().len() as u64;
+        let fits =
+            |first: u64, count: usize, limit: u64| first == NONE || first + count as u64 <= limit;
+        match found {
+            Record::Run(run) => {
+                let count = run.checksums.len();
+                if !fits(run.logical, count, blocks)
+                    || !fits(run.ssd, count, slots)
+                    || !fits(run.log, count, slots)
+                {
+                    return false;
+                }
+                for (i, &checksum) in run.checksums.iter().enumerate() {
+                    self.apply_block(
+                        run.flags,
+                        run.logical,
+                        (run.ssd, run.log),
+                        i as u64,
+                        checksum,
+                    );
+                }
+            }
+            Record::Fragmented(f) => {
+                let sound = f.logical < blocks
+                    && fits(f.ssd, 1, slots)
+                    && fits(f.log, 1, slots)
+                    && f.fragments.iter().all(|g| g.slot < slots);
+                if !sound {
+                    return false;
+                }
+                let mut places = places(f.flags, f.ssd, f.log, f.checksum);
+                places.fragments = f
+                    .fragments
+                    .iter()
+                    .enumerate()
+                    .map(|(order, g)| (order as u8, g.slot, g.mask, g.checksum))
+                    .collect();
+                self.recovered.replace(f.logical, f.flags & FLAG_HOME != 0, places);
+            }
+            Record::Object(_)
+            | Record::ObjectGone(_)
+            | Record::Thin(_)
+            | Record::Piece(..)
+            | Record::SharedPiece(..)
+            | Record::Homes(..)
+            | Record::Attribute(_) => return self.objects.replay_record(found),
+        }
+        true
+    }
+
+    fn apply_block(
+        &mut self,
+        flags: u8,
+        logical: u64,
+        (ssd, log): (Slot, Slot),
+        i: u64,
+        checksum: u32,
+    ) {
+        let step = |slot: Slot| if slot == NONE { NONE } else { slot + i };
+        let home = flags & FLAG_HOME != 0;
+        if home && flags & FLAG_CHECKSUMS != 0 {
+            self.checksums.set(logical + i, checksum);
+        }
+        let places = places(flags, step(ssd), step(log), checksum);
+        self.recovered.replace(logical + i, home, places);
+    }
 }
 
 impl Start {
@@ -49,27 +143,17 @@ impl Start {
         io[metadata.first_metadata_home(io)].layout.journal_bytes
     }
 
-    fn apply_unit(
+    /// What a cut, or a read error, has left on the metadata homes goes before anything is written.
+    fn mend(
         &mut self,
-        ring: &[u8],
-        piece: &UnitPiece,
-        sequence: u64,
-        tables: &mut Tables<'_>,
-        io: &DeviceIo,
-    ) -> Result<(), StartError> {
-        let corrupt = |text| Err(StartError::Corrupt(text));
-        let unit = match Unit::decode(&ring[piece.start..], io.config().pool) {
-            Ok(unit) => unit,
-            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
-        };
-        let records = match record::decode(&unit.body) {
-            Ok(records) => records,
-            Err(error) => return corrupt(format!("journal unit {sequence}: {error}")),
-        };
-        if records.iter().all(|found| self.apply(found, tables)) {
-            return Ok(());
-        }
-        corrupt(format!("journal unit {sequence} names places that do not exist"))
+        rings: &[(DeviceId, Vec<u8>)],
+        (best, pieces): (usize, &[UnitPiece]),
+        (end, next): (usize, u64),
+        io: &mut DeviceIo,
+    ) {
+        self.erase_unread_roots(io);
+        self.mend_journals(rings, best, pieces, io);
+        self.erase_torn(rings, end, next, io);
     }
 
     /// A cut may have left the last units on some metadata homes and not on others. What was
@@ -124,88 +208,17 @@ impl Start {
         }
     }
 
-    fn apply(&mut self, found: &Record, tables: &mut Tables<'_>) -> bool {
-        let Tables { map, objects, checksums } = tables;
-        let (blocks, slots) = (map.leaves().block_count() as u64, map.slots().len() as u64);
-        let fits =
-            |first: u64, count: usize, limit: u64| first == NONE || first + count as u64 <= limit;
-        match found {
-            Record::Run(run) => {
-                let count = run.checksums.len();
-                if !fits(run.logical, count, blocks)
-                    || !fits(run.ssd, count, slots)
-                    || !fits(run.log, count, slots)
-                {
-                    return false;
-                }
-                for (i, &checksum) in run.checksums.iter().enumerate() {
-                    self.apply_block(
-                        run.flags,
-                        run.logical,
-                        (run.ssd, run.log),
-                        i as u64,
-                        checksum,
-                        checksums,
-                    );
-                }
-            }
-            Record::Fragmented(f) => {
-                let sound = f.logical < blocks
-                    && fits(f.ssd, 1, slots)
-                    && fits(f.log, 1, slots)
-                    && f.fragments.iter().all(|g| g.slot < slots);
-                if !sound {
-                    return false;
-                }
-                let mut places = places(f.flags, f.ssd, f.log, f.checksum);
-                places.fragments = f
-                    .fragments
-                    .iter()
-                    .enumerate()
-                    .map(|(order, g)| (order as u8, g.slot, g.mask, g.checksum))
-                    .collect();
-                self.starting().recovered.replace(f.logical, f.flags & FLAG_HOME != 0, places);
-            }
-            Record::Object(_)
-            | Record::ObjectGone(_)
-            | Record::Thin(_)
-            | Record::Piece(..)
-            | Record::SharedPiece(..)
-            | Record::Homes(..)
-            | Record::Attribute(_) => return objects.replay_record(found),
-        }
-        true
-    }
-
-    fn apply_block(
-        &mut self,
-        flags: u8,
-        logical: u64,
-        (ssd, log): (Slot, Slot),
-        i: u64,
-        checksum: u32,
-        checksums: &mut HomeChecksums,
-    ) {
-        let step = |slot: Slot| if slot == NONE { NONE } else { slot + i };
-        let home = flags & FLAG_HOME != 0;
-        if home && flags & FLAG_CHECKSUMS != 0 {
-            checksums.set(logical + i, checksum);
-        }
-        let places = places(flags, step(ssd), step(log), checksum);
-        self.starting().recovered.replace(logical + i, home, places);
-    }
-
     /// Applies every unit behind the checkpoint, then makes sure that the first unreadable one is a
     /// torn tail and not damage.
     fn replay_journal(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
         let pool = io.config().pool;
         let starting = self.starting();
         let mut rings = std::mem::take(&mut starting.rings);
+        let mut recovered = std::mem::take(&mut starting.recovered);
         let witness = starting.witness.and_then(|_| rings.pop());
         let followed = starting.metadata_replica_root.as_ref().map_or(0, |root| root.replay_upto);
         let root = &starting.root.as_ref().expect("found before").1;
-        let (first, start) = (root.replay_sequence, root.replay_offset);
-        let upto = root.replay_upto;
+        let (first, start, upto) = (root.replay_sequence, root.replay_offset, root.replay_upto);
         let ring_bytes = rings[0].1.len();
         if start as usize >= ring_bytes {
             let text = "the checkpoint root points beyond the journal";
@@ -230,8 +243,8 @@ impl Start {
         let later = match store.metadata.degraded() {
             // the metadata replica may have been cut off while it caught up: behind a gap lie units that
             // its next root would have named
-            Some(_) => None,
-            None => rings.iter().find_map(|(_, ring)| later_unit(ring, pool, next)),
+            Some(home) if io.config().metadata_replica_device() == Some(home) => None,
+            _ => rings.iter().find_map(|(_, ring)| later_unit(ring, pool, next)),
         };
         if let Some(later) = later.or((next <= upto).then_some(upto)) {
             self.refuse(StartError::JournalGap { missing: next, later }, io);
@@ -251,23 +264,25 @@ impl Start {
             map: &store.map,
             objects: &mut volumes.objects,
             checksums: &mut store.checksums,
+            recovered: &mut recovered,
         };
         for (number, piece) in (first..).zip(pieces) {
             if io.breaks(Mutant::ReplayWithoutLast) && number + 1 == next {
                 break;
             }
-            if let Err(error) = self.apply_unit(ring, piece, number, &mut tables, io) {
+            if let Err(error) = tables.apply_unit(ring, piece, number, io) {
                 self.refuse(error, io);
                 return;
             }
         }
         let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
-        let journal = Journal::recovered(ring_bytes as u64, start, end as u64, next);
+        let journal =
+            Journal::recovered(ring_bytes as u64, start, end as u64, next, !pieces.is_empty());
         if !store.metadata.is_degraded() {
-            self.mend_journals(&rings, best, pieces, io);
-            self.erase_torn(&rings, end, next, io);
+            self.mend(&rings, (best, pieces), (end, next), io);
         }
-        self.starting().journal = Some(journal);
+        let starting = self.starting();
+        (starting.journal, starting.recovered) = (Some(journal), recovered);
         self.flush_all(io);
     }
 
@@ -281,7 +296,10 @@ impl Start {
             let starting = self.starting();
             let ring_bytes = starting.rings[0].1.len() as u64;
             if starting.next >= ring_bytes * starting.rings.len() as u64 {
-                if starting.outstanding == 0 {
+                if starting.outstanding > 0 {
+                    return;
+                }
+                if !self.refuses_doubtful_root(&store.metadata, io) {
                     self.replay_journal(store, volumes, io);
                 }
                 return;

@@ -49,6 +49,19 @@ pub(crate) enum Stage {
 /// Reads in flight during recovery.
 pub(crate) const READS_MAX: u64 = 16;
 
+/// A root that cannot be read.
+#[derive(Clone, Debug)]
+pub(crate) struct UnreadRoot {
+    pub(crate) device: DeviceId,
+    /// Which of its two.
+    pub(crate) copy: u64,
+    pub(crate) why: String,
+    /// The drive gave no bytes. It may give them another time, while damaged ones stay as they are.
+    pub(crate) may_come_back: bool,
+    /// It is of the drive that follows.
+    pub(crate) follows: bool,
+}
+
 /// An engine's start under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Starting {
@@ -58,8 +71,8 @@ pub(crate) struct Starting {
     /// Per device, the sounder copy of the superblock; and whether a damaged one was seen.
     pub(crate) superblocks: Vec<(Option<Superblock>, bool)>,
     pub(crate) root: Option<(DeviceId, Root)>,
-    /// A root of a metadata home that cannot be read, though it may be the newest, and why.
-    pub(crate) unread_root: Option<(DeviceId, String)>,
+    /// Roots that cannot be read, of which one may be the newest.
+    pub(crate) unread_roots: Vec<UnreadRoot>,
     /// The newest root of the drive that follows.
     pub(crate) metadata_replica_root: Option<Root>,
     /// The newest root of each metadata home.
@@ -87,7 +100,7 @@ impl Starting {
             failed: None,
             superblocks: vec![(None, false); devices],
             root: None,
-            unread_root: None,
+            unread_roots: Vec::new(),
             metadata_replica_root: None,
             root_numbers: Vec::new(),
             recovered: Recovered::default(),
@@ -182,21 +195,64 @@ impl Start {
     /// Where a root cannot be read, that may be why nothing fits: the older root names what was written over
     /// since.
     fn with_unread_root(&self, error: StartError) -> StartError {
-        let unread = self.found.as_ref().and_then(|starting| starting.unread_root.as_ref());
-        match (&error, unread) {
+        match (&error, self.newer_unread(|_| true)) {
             (
                 StartError::RolledBack { .. }
                 | StartError::JournalGap { .. }
                 | StartError::JournalDamaged { .. }
                 | StartError::Corrupt(_),
-                Some((device, why)),
+                Some(unread),
             ) => StartError::RootUnreadable {
-                device: usize::from(device.0),
-                why: why.clone(),
+                device: usize::from(unread.device.0),
+                why: unread.why.clone(),
                 found: error.to_string(),
             },
             _ => error,
         }
+    }
+
+    /// A root that cannot be read, and that may be newer than the one that was chosen: a checkpoint writes the
+    /// copy that the one before did not.
+    fn newer_unread(&self, is_it: impl Fn(&UnreadRoot) -> bool) -> Option<&UnreadRoot> {
+        let starting = self.found.as_ref()?;
+        let chosen = starting.root.as_ref().map(|(_, root)| root.checkpoint % 2);
+        let mut unread = starting.unread_roots.iter();
+        unread.find(|unread| !unread.follows && chosen != Some(unread.copy) && is_it(unread))
+    }
+
+    /// A root that gave no bytes goes: it may be the newest, and come back when newer checkpoints have written
+    /// over what it names. What it knows is in the journal, which was read to its end.
+    pub(crate) fn erase_unread_roots(&mut self, io: &mut DeviceIo) {
+        if io.breaks(Mutant::UnreadRootComesBack) {
+            return;
+        }
+        for unread in std::mem::take(&mut self.starting().unread_roots) {
+            if !unread.may_come_back {
+                continue;
+            }
+            let layout = &io[unread.device].layout;
+            let offset_bytes = layout.root_offset + unread.copy * layout.root_bytes;
+            let bytes = vec![0; BLOCK_BYTES as usize];
+            let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
+            self.starting().outstanding += 1;
+            io.submit(unread.device, op, Owner::Start(StartIo::Write));
+        }
+    }
+
+    /// A pool that is served read-only, of which the newest root may not be known, is refused: nobody else can
+    /// tell whether newer data was promised.
+    pub(crate) fn refuses_doubtful_root(
+        &mut self,
+        metadata: &MetadataHomes,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let is_doubtful =
+            metadata.is_degraded() && self.newer_unread(|unread| unread.may_come_back).is_some();
+        if is_doubtful {
+            let text = "the root that can be read may be an older one";
+            self.refuse(StartError::Corrupt(text.into()), io);
+        }
+        is_doubtful
     }
 
     pub(crate) fn fail_start(&mut self, error: StartError) {
@@ -218,9 +274,10 @@ impl Start {
         match stage {
             Stage::Superblocks => self.starting().superblocks[usize::from(device.0)].1 = true,
             Stage::Roots => {
-                if metadata.metadata_homes(io).contains(&device) {
-                    self.starting().unread_root.get_or_insert((device, error.to_string()));
-                }
+                let follows = !metadata.metadata_homes(io).contains(&device);
+                let (copy, why) = (tag, error.to_string());
+                let unread = UnreadRoot { device, copy, why, may_come_back: true, follows };
+                self.starting().unread_roots.push(unread);
             }
             Stage::Table => {
                 self.table_page_unreadable(device, tag, &error.to_string(), metadata, io)

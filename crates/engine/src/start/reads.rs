@@ -139,7 +139,8 @@ impl Start {
             match stage {
                 Stage::Superblocks => self.take_superblock(device, bytes),
                 Stage::Roots => {
-                    self.take_root(device, bytes, &store.metadata, &store.metadata_replica, io)
+                    let from = (device, tag);
+                    self.take_root(from, bytes, &store.metadata, &store.metadata_replica, io)
                 }
                 Stage::Table => self.take_table_page(
                     device,

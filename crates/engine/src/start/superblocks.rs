@@ -1,6 +1,6 @@
 //! What do the superblocks of a pool say, and do they agree?
 
-use super::Start;
+use super::{Start, UnreadRoot};
 use crate::StartError;
 use crate::drain::Evacuation;
 use crate::format::FormatError;
@@ -30,7 +30,7 @@ impl Start {
 
     pub(super) fn take_root(
         &mut self,
-        device: DeviceId,
+        (device, copy): (DeviceId, u64),
         bytes: &[u8],
         metadata: &MetadataHomes,
         metadata_replica: &MetadataReplica,
@@ -43,8 +43,10 @@ impl Start {
             Ok(root) => root,
             Err(error) => {
                 let was_written = !matches!(error, FormatError::Magic { .. });
-                if was_written && !follows {
-                    starting.unread_root.get_or_insert((device, error.to_string()));
+                if was_written {
+                    let why = error.to_string();
+                    let unread = UnreadRoot { device, copy, why, may_come_back: false, follows };
+                    starting.unread_roots.push(unread);
                 }
                 return;
             }
