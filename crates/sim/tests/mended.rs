@@ -364,3 +364,44 @@ fn a_root_that_cannot_be_read_is_no_drive_that_was_rolled_back() {
     }
     assert!(refused >= 10 && served >= 10, "{refused} refused, {served} served");
 }
+
+/// An SSD gave no bytes of a root, and the other one had everything. The first one lags from then on: nothing
+/// has to be erased on it, and no later start believes its root.
+#[test]
+fn a_root_that_one_of_two_ssds_cannot_read_stops_nothing() {
+    let mut cuts = 0;
+    for seed in 0..6 {
+        let mut config = SwarmConfig::tiny(seed, "ssd-first", 1_000);
+        config.drives = (2, 1);
+        config.shape.length_bytes_max = 8 * KIB;
+        config.shape.footprint_bytes = 6 * MIB;
+        config.shape.pause = Duration::from_us(20);
+        config.shape.mix.flush = 50_000;
+        let target = (seed / 2 % 2) as usize;
+        let layout = layouts(&config)[target];
+        let root = layout.root_offset + seed % 2 * layout.root_bytes;
+        let error = FaultRule {
+            ops: OpFilter::Reads,
+            range: Some((root, root + layout.root_bytes)),
+            from: FROM,
+            ..FaultRule::once(Fault::Error)
+        };
+        let mut run = run_with(&config, target, &FaultScript::of([error]));
+        let mut events = 0u64;
+        while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {
+            events += 1;
+            if !events.is_multiple_of(400) || run.sim.engine.stats().checkpoints < 3 {
+                continue;
+            }
+            let once = run.clone().crash(CutMode::DropAll, None);
+            once.unwrap_or_else(|failure| panic!("seed {seed}, event {events}: {failure}"));
+            for within in (10..200).step_by(7) {
+                let again = run.clone().crash(CutMode::RandomSubset, Some(within));
+                again
+                    .unwrap_or_else(|failure| panic!("seed {seed}, {events}, {within}: {failure}"));
+                cuts += 1;
+            }
+        }
+    }
+    assert!(cuts > 200, "{cuts} cuts");
+}

@@ -220,16 +220,32 @@ impl Start {
         unread.find(|unread| !unread.follows && chosen != Some(unread.copy) && is_it(unread))
     }
 
-    /// A root that gave no bytes goes: it may be the newest, and come back when newer checkpoints have written
-    /// over what it names. What it knows is in the journal, which was read to its end.
-    pub(crate) fn erase_unread_roots(&mut self, io: &mut DeviceIo) {
+    /// A root that gave no bytes may be the newest, and come back when newer checkpoints have written over what
+    /// it names. What it knows is in the journal, which was read to its end. So where another home has what the
+    /// chosen root says, this one lags from now on. The last one loses the root.
+    pub(crate) fn settle_unread_roots(&mut self, metadata: &MetadataHomes, io: &mut DeviceIo) {
         if io.breaks(Mutant::UnreadRootComesBack) {
             return;
         }
-        for unread in std::mem::take(&mut self.starting().unread_roots) {
-            if !unread.may_come_back {
-                continue;
-            }
+        let starting = self.starting();
+        let (_, root) = starting.root.as_ref().expect("found before");
+        let chosen = root.checkpoint;
+        let may_be_newer = |unread: &&UnreadRoot| {
+            unread.may_come_back && (unread.follows || unread.copy != chosen % 2)
+        };
+        let doubtful: Vec<UnreadRoot> =
+            starting.unread_roots.iter().filter(may_be_newer).cloned().collect();
+        let is_doubtful =
+            |home: DeviceId| doubtful.iter().any(|unread| unread.device == home && !unread.follows);
+        let has_other = metadata
+            .sound_homes(io)
+            .into_iter()
+            .any(|home| !is_doubtful(home) && starting.root_numbers.contains(&(home, chosen)));
+        if has_other {
+            // who lacks the chosen root lags
+            starting.root_numbers.retain(|(home, _)| !is_doubtful(*home));
+        }
+        for unread in doubtful.iter().filter(|unread| unread.follows || !has_other) {
             let layout = &io[unread.device].layout;
             let offset_bytes = layout.root_offset + unread.copy * layout.root_bytes;
             let bytes = vec![0; BLOCK_BYTES as usize];
