@@ -70,5 +70,5 @@ fn users_of_a_mount_keep_their_service_beside_nbd_clients() {
 
 #[test]
 fn a_request_for_which_there_is_no_memory_is_refused_and_not_the_server() {
-    holds(&["memory-limit"]);
+    holds(&["memory-limit", "memory-limit-to-the-end"]);
 }

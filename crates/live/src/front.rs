@@ -219,8 +219,7 @@ impl FrontContext<'_> {
     /// Leaves a limit of the process memory for a request of this many bytes? If not it is to be refused
     /// (`IoError::NoMemory`).
     pub fn has_memory(&mut self, length_bytes: u64) -> bool {
-        let wanted = memory_of(length_bytes).saturating_add(self.counter.reading_bytes);
-        self.payloads.has_memory(wanted)
+        self.payloads.has_memory(memory_of(length_bytes), self.counter.reading_bytes)
     }
 
     /// Sends a request to the engine; `cookie` comes back with its completion.

@@ -152,13 +152,12 @@ impl Payloads {
 
     /// Leaves a limit of the process room for so many bytes, beside those that were promised before?
     /// Asked before what a client wants is begun; always true without such a limit.
-    pub fn has_memory(&mut self, bytes: u64) -> bool {
-        let Some(room) = self.limit.room_bytes() else { return true };
-        if bytes <= room {
+    pub fn has_memory(&mut self, bytes: u64, promised_bytes: u64) -> bool {
+        if self.limit.has_room(bytes, promised_bytes) {
             return true;
         }
         self.pool.shrink(0);
-        self.limit.room_bytes().is_none_or(|room| bytes <= room)
+        self.limit.has_room(bytes, promised_bytes)
     }
 
     /// Room among what is kept for a buffer that is new.
@@ -350,7 +349,7 @@ impl Payloads {
     pub fn try_scratch(&mut self, length: usize) -> Option<Rc<Memory>> {
         if !self.pool.has(length) {
             self.make_room(length);
-            if !self.has_memory(taken_bytes(length) as u64) {
+            if !self.has_memory(taken_bytes(length) as u64, 0) {
                 return None;
             }
         }

@@ -193,6 +193,12 @@ pub const ATTACKS: &[Attack] = &[
         run: limits::under_a_memory_limit,
         shape: Shape::Unread { count: 3, request_bytes: 17 << 20 },
     },
+    Attack {
+        name: "memory-limit-to-the-end",
+        what: "the same with requests of 1 MiB, which leave less than 1 MiB of what large requests may take",
+        run: limits::under_a_memory_limit,
+        shape: Shape::Unread { count: 3, request_bytes: 1 << 20 },
+    },
 ];
 
 /// The attack of this name.
