@@ -2,7 +2,9 @@
 //!
 //! Source: what the swarm found (docs/TESTING.md). Each test was seen to fail with its mending undone.
 
-use tandem_block::{DeviceId, Duration, Instant, IoError, KIB, MIB, Op, Request, RequestId, Rng};
+use tandem_block::{
+    BLOCK_BYTES, DeviceId, Duration, Instant, IoError, KIB, MIB, Op, Request, RequestId, Rng,
+};
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
 use tandem_engine::format::layout::{self, Layout};
@@ -320,6 +322,19 @@ fn a_write_that_fails_under_fixed_placement_waits_for_no_slot() {
     assert_eq!(write_fixed(&mut sim), silent, "another SSD has no place for it");
 }
 
+/// The first block of a root gives no bytes at one start, however often that one asks: the root as a whole is
+/// halved until the block is alone.
+fn unread_once(layout: &Layout, copy: u64) -> FaultRule {
+    let root = layout.root_offset + copy * layout.root_bytes;
+    FaultRule {
+        ops: OpFilter::Reads,
+        range: Some((root, root + BLOCK_BYTES)),
+        from: FROM,
+        count: u64::from((layout.root_bytes / BLOCK_BYTES).ilog2()) + 1,
+        ..FaultRule::once(Fault::Error)
+    }
+}
+
 /// The newest root of the only SSD could not be read once. The start went on with the older one, whose journal
 /// was written over since, and called the drive rolled back: "put the newer state back".
 #[test]
@@ -332,14 +347,7 @@ fn a_root_that_cannot_be_read_is_no_drive_that_was_rolled_back() {
         config.shape.footprint_bytes = 6 * MIB;
         config.shape.pause = Duration::from_us(20);
         config.shape.mix.flush = 50_000;
-        let layout = layouts(&config)[0];
-        let root = layout.root_offset + seed % 2 * layout.root_bytes;
-        let error = FaultRule {
-            ops: OpFilter::Reads,
-            range: Some((root, root + layout.root_bytes)),
-            from: FROM,
-            ..FaultRule::once(Fault::Error)
-        };
+        let error = unread_once(&layouts(&config)[0], seed % 2);
         let mut run = run_with(&config, 0, &FaultScript::of([error]));
         let mut events = 0;
         while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {
@@ -359,10 +367,43 @@ fn a_root_that_cannot_be_read_is_no_drive_that_was_rolled_back() {
                 }
                 Err(other) => panic!("seed {seed}: {other}"),
             }
-            assert_eq!(cut.hits().len(), 1, "seed {seed}: the root was asked for");
+            let reads = error.count as usize;
+            assert_eq!(cut.hits().len(), reads, "seed {seed}: the root was asked for in parts");
         }
     }
     assert!(refused >= 10 && served >= 10, "{refused} refused, {served} served");
+}
+
+/// A block behind the end of a root, and a root that cannot be read when it is asked for first, cost nothing. The
+/// root counted as unread then, for ever in the first case.
+#[test]
+fn a_root_is_read_around_what_gives_no_bytes() {
+    let mut starts = 0;
+    for seed in 0..8 {
+        let mut config = SwarmConfig::tiny(seed, "ssd-first", 1_500);
+        config.drives = (1, 1);
+        let layout = layouts(&config)[0];
+        let root = layout.root_offset + seed / 2 % 2 * layout.root_bytes;
+        let last = (root + layout.root_bytes - BLOCK_BYTES, root + layout.root_bytes);
+        let bad = FaultRule { count: u64::MAX, range: Some(last), ..unread_once(&layout, 0) };
+        let whole = Some((root, root + layout.root_bytes));
+        let first = FaultRule { count: 1, range: whole, ..unread_once(&layout, 0) };
+        let error = if seed % 2 == 0 { bad } else { first };
+        let mut run = run_with(&config, 0, &FaultScript::of([error]));
+        let mut events = 0u64;
+        while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {
+            events += 1;
+            if !events.is_multiple_of(200) || run.sim.engine.stats().checkpoints < 2 {
+                continue;
+            }
+            let (mut cut, mut rng) = (run.sim.clone(), Rng::new(events));
+            cut.power_cut(config.engine(false), CutMode::DropAll, &mut rng);
+            assert_eq!(cut.start(), Ok(()), "seed {seed}, event {events}");
+            assert!(!cut.hits().is_empty(), "seed {seed}: the root was asked for");
+            starts += 1;
+        }
+    }
+    assert!(starts > 20, "{starts} starts");
 }
 
 /// An SSD gave no bytes of a root, and the other one had everything. The first one lags from then on: nothing
@@ -378,14 +419,7 @@ fn a_root_that_one_of_two_ssds_cannot_read_stops_nothing() {
         config.shape.pause = Duration::from_us(20);
         config.shape.mix.flush = 50_000;
         let target = (seed / 2 % 2) as usize;
-        let layout = layouts(&config)[target];
-        let root = layout.root_offset + seed % 2 * layout.root_bytes;
-        let error = FaultRule {
-            ops: OpFilter::Reads,
-            range: Some((root, root + layout.root_bytes)),
-            from: FROM,
-            ..FaultRule::once(Fault::Error)
-        };
+        let error = unread_once(&layouts(&config)[target], seed % 2);
         let mut run = run_with(&config, target, &FaultScript::of([error]));
         let mut events = 0u64;
         while run.step().unwrap_or_else(|failure| panic!("seed {seed}: {failure}")) {

@@ -5,7 +5,7 @@
 //! guarded by others, so that breaking it shows only where those do not reach: each mutant has a
 //! pool and a workload that lead there.
 
-use tandem_block::{DeviceId, Drive, DurabilityClass, Duration, KIB, MIB};
+use tandem_block::{BLOCK_BYTES, DeviceId, Drive, DurabilityClass, Duration, KIB, MIB};
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
 use tandem_engine::format::layout;
@@ -72,13 +72,15 @@ fn hunt(mutant: Option<Mutant>, config: SwarmConfig, hunt: Hunt) -> Result<u64, 
     }
 }
 
-/// Drives of which the first one gives no bytes of a root, once, when it is first asked for.
+/// Drives of which the first one gives no bytes of a root at one start. That one asks for it in halves, until
+/// its first block is alone.
 fn with_unread_root(config: &SwarmConfig) -> Simulation {
     let layout = layout::plan(&config.engine(true)).expect("a valid configuration")[0];
     let root = layout.root_offset + config.seed % 2 * layout.root_bytes;
     let error = FaultRule {
         ops: OpFilter::Reads,
-        range: Some((root, root + layout.root_bytes)),
+        range: Some((root, root + BLOCK_BYTES)),
+        count: u64::from((layout.root_bytes / BLOCK_BYTES).ilog2()) + 1,
         ..FaultRule::once(Fault::Error)
     };
     let drives = config.drives().into_iter().zip(0..).map(|(drive, index)| {

@@ -157,6 +157,10 @@ pub(crate) struct MetadataReplica {
     objects_due: u64,
     image_after: Option<RootImage>,
     outstanding: u32,
+    /// Which of the drive's two roots nobody has read. Their numbers may be higher than those that this life
+    /// gives, so they are erased before anything is written over what they name. And which one is being erased.
+    unknown_roots: [bool; 2],
+    erasing: Option<usize>,
     /// Pages of home checksums may have been carried to the SSDs that it never got.
     has_old_pages: bool,
     /// Flushes of the drive so far, and what the one under way covers.
@@ -209,10 +213,12 @@ impl MetadataReplica {
     }
 
     /// What recovery found on the drive: its newest root. It counts if it goes with the SSD's; units
-    /// behind it are caught up by the next snapshot, which writes what has changed since.
+    /// behind it are caught up by the next snapshot, which writes what has changed since. Roots that nobody has
+    /// read may be newer than that one.
     pub(crate) fn recovered(
         &mut self,
         own: Option<&Root>,
+        unknown_roots: [bool; 2],
         leader: &Root,
         journal: &Journal,
         now: Instant,
@@ -232,9 +238,13 @@ impl MetadataReplica {
             let ring = journal.ring_bytes();
             let upto_head = (journal.mark().1 + ring - root.replay_offset % ring) % ring;
             let needs_units = root.replay_upto >= root.replay_sequence;
+            // units that end where they begin fill the ring
+            let upto_head = if upto_head == 0 { ring } else { upto_head };
             self.needed = (root.replay_offset, if needs_units { upto_head } else { 0 });
         }
-        let level = own.is_some_and(|root| root.replay_sequence == leader.replay_sequence);
+        self.unknown_roots = unknown_roots;
+        let level = unknown_roots == [false; 2]
+            && own.is_some_and(|root| root.replay_sequence == leader.replay_sequence);
         if !level {
             self.due_shards = bits(&leader.written);
             self.due_table = true;
@@ -345,6 +355,11 @@ impl MetadataReplica {
         f.home.is_some() && (f.waiting_bytes > 0 || f.written > f.durable || f.behind)
     }
 
+    /// A root that nobody knows may need what lies in the ring, so it goes first.
+    fn takes_units_on(&self, device: DeviceId) -> bool {
+        self.home == Some(device) && self.unknown_roots == [false; 2]
+    }
+
     /// Takes waiting units to be written to the drive, which is free, before it is flushed. `None`: there are
     /// none, or users want the drive (`users`) or wait for the flush, and the units are young.
     pub(crate) fn take_units(
@@ -363,7 +378,7 @@ impl MetadataReplica {
         let goes = |unit: &Waiting| {
             !(users && can_wait) || unit.since + old <= now || unit.sequence <= wanted_upto
         };
-        if self.home != Some(device) || !self.waiting.front().is_some_and(goes) {
+        if !self.takes_units_on(device) || !self.waiting.front().is_some_and(goes) {
             return None;
         }
         let ring_bytes = journal.ring_bytes();

@@ -23,7 +23,7 @@ use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
-use tandem_block::DeviceId;
+use tandem_block::{BLOCK_BYTES, DeviceId};
 
 /// Where a checkpoint of the SSD stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,10 @@ impl MetadataReplica {
     pub(crate) fn run(&mut self, source: &Source<'_>, io: &mut DeviceIo) -> Option<u32> {
         let mut wanted = None;
         while self.stage != Stage::Idle {
+            if self.unknown_roots != [false; 2] {
+                self.erase_next_root(io);
+                break;
+            }
             let before = self.stage;
             match before {
                 Stage::Idle => return None,
@@ -126,6 +130,20 @@ impl MetadataReplica {
             }
         }
         wanted
+    }
+
+    /// Erases a root that nobody has read, if none is being erased.
+    fn erase_next_root(&mut self, io: &mut DeviceIo) {
+        let Some(home) = self.home else { return };
+        if self.outstanding > 0 {
+            return;
+        }
+        let copy = self.unknown_roots.iter().position(|&unknown| unknown).expect("asked before");
+        self.erasing = Some(copy);
+        let layout = &io[home].layout;
+        let offset_bytes = layout.root_offset + copy as u64 * layout.root_bytes;
+        let bytes = vec![0; BLOCK_BYTES as usize];
+        self.enqueue(home, IoOp::WriteMeta { offset_bytes, bytes, fua: true }, io);
     }
 
     fn await_checkpoint(&mut self, source: &Source<'_>) {
@@ -221,6 +239,9 @@ impl MetadataReplica {
     pub(crate) fn step_done(&mut self, device: DeviceId) -> bool {
         assert!(self.outstanding > 0, "a command of a snapshot ends once");
         self.outstanding -= 1;
+        if let Some(copy) = self.erasing.take() {
+            self.unknown_roots[copy] = false; // or the drive is taken out of service
+        }
         self.home == Some(device)
     }
 
@@ -365,6 +386,65 @@ mod tests {
     fn units(f: &mut MetadataReplica, io: &mut DeviceIo, sequences: std::ops::RangeInclusive<u64>) {
         for sequence in sequences {
             f.unit_is_durable(sequence, sequence * MIB, 0, vec![0; MIB as usize], io);
+        }
+    }
+
+    /// The writes of a replica's snapshot that the drive has got since it was asked last: offset, bytes, FUA.
+    fn writes(io: &mut DeviceIo) -> Vec<(u64, Vec<u8>, bool)> {
+        let jobs = std::iter::from_fn(|| io[HDD].queue.pop(Class::Background));
+        jobs.map(|waiting| match waiting.job {
+            Job::Io(IoOp::WriteMeta { offset_bytes, bytes, fua }, _) => (offset_bytes, bytes, fua),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+    }
+
+    /// Roots that nobody has read are erased, one at a time and durably, before a shard or a unit is written
+    /// over what they name.
+    #[test]
+    fn unknown_roots_are_erased_first() {
+        let map = Map::new(Vec::new(), 0, 2);
+        let (checksums, objects) = (HomeChecksums::new(0), Objects::new(0));
+        for unknown in [[true, true], [true, false], [false, true], [false, false]] {
+            let (mut f, mut io) = (MetadataReplica::default(), drives(1, 1));
+            let journal = Journal::new(64 * MIB, 0, 1);
+            let leader = Root {
+                checkpoint: 8,
+                replay_sequence: 1,
+                replay_offset: 0,
+                replay_upto: 0,
+                written: vec![1],
+                second_copy: vec![0],
+                objects: Vec::new(),
+                image: None,
+            };
+            f.begin_life(Some(HDD), 1);
+            f.recovered(Some(&leader), unknown, &leader, &journal, io.now());
+            let is_known = unknown == [false; 2];
+            assert_eq!(f.behind, !is_known, "{unknown:?}: who has unknown roots is not level");
+            f.checkpoint_begins(&Bits::new(1), (0, 0), 1, false, &io);
+            units(&mut f, &mut io, 1..=1);
+            let source = Source {
+                map: &map,
+                checksums: &checksums,
+                objects: &objects,
+                journal: &journal,
+                checkpoint: CheckpointState::UnderWay,
+                batches: Batches { composed: 0, durable: 0, durable_unit: 0, is_broken: false },
+            };
+            let layout = io[HDD].layout;
+            for copy in (0..2).filter(|&copy| unknown[copy as usize]) {
+                assert!(f.take_units(HDD, false, &journal, &mut io).is_none(), "{unknown:?}");
+                f.run(&source, &mut io);
+                f.run(&source, &mut io);
+                let offset_bytes = layout.root_offset + copy * layout.root_bytes;
+                let erased = vec![(offset_bytes, vec![0; BLOCK_BYTES as usize], true)];
+                assert_eq!(writes(&mut io), erased, "{unknown:?}");
+                f.step_done(HDD);
+            }
+            f.run(&source, &mut io);
+            assert!(writes(&mut io).is_empty(), "{unknown:?}: the checkpoint is not durable yet");
+            assert!(f.take_units(HDD, false, &journal, &mut io).is_some(), "{unknown:?}");
         }
     }
 

@@ -153,7 +153,8 @@ impl Start {
     ) {
         let starting = self.starting();
         assert!(
-            matches!(starting.stage, Stage::Format | Stage::Flush) && starting.outstanding == 0,
+            matches!(starting.stage, Stage::Format | Stage::Flush | Stage::Erase)
+                && starting.outstanding == 0,
             "a start writes when it formats, or when all was read"
         );
         if let Some(error) = starting.failed.take() {

@@ -143,16 +143,14 @@ impl Start {
         io[metadata.first_metadata_home(io)].layout.journal_bytes
     }
 
-    /// What a cut, or a read error, has left on the metadata homes is settled before anything is written.
+    /// What a cut has left on the metadata homes is settled before anything is written.
     fn mend(
         &mut self,
         rings: &[(DeviceId, Vec<u8>)],
         (best, pieces): (usize, &[UnitPiece]),
         (end, next): (usize, u64),
-        metadata: &MetadataHomes,
         io: &mut DeviceIo,
     ) {
-        self.settle_unread_roots(metadata, io);
         self.mend_journals(rings, best, pieces, io);
         self.erase_torn(rings, end, next, io);
     }
@@ -280,7 +278,7 @@ impl Start {
         let journal =
             Journal::recovered(ring_bytes as u64, start, end as u64, next, !pieces.is_empty());
         if !store.metadata.is_degraded() {
-            self.mend(&rings, (best, pieces), (end, next), &store.metadata, io);
+            self.mend(&rings, (best, pieces), (end, next), io);
         }
         let starting = self.starting();
         (starting.journal, starting.recovered) = (Some(journal), recovered);

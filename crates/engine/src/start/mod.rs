@@ -13,9 +13,11 @@ mod birth;
 pub(crate) mod degraded;
 mod journal;
 mod reads;
+mod roots;
 mod superblocks;
 mod table;
 
+use self::roots::{Roots, Settled};
 use crate::StartError;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
 use crate::format::superblock::Superblock;
@@ -44,23 +46,12 @@ pub(crate) enum Stage {
     Shards,
     Journal,
     Flush,
+    /// Roots that could not be read are erased.
+    Erase,
 }
 
 /// Reads in flight during recovery.
 pub(crate) const READS_MAX: u64 = 16;
-
-/// A root that cannot be read.
-#[derive(Clone, Debug)]
-pub(crate) struct UnreadRoot {
-    pub(crate) device: DeviceId,
-    /// Which of its two.
-    pub(crate) copy: u64,
-    pub(crate) why: String,
-    /// The drive gave no bytes. It may give them another time, while damaged ones stay as they are.
-    pub(crate) may_come_back: bool,
-    /// It is of the drive that follows.
-    pub(crate) follows: bool,
-}
 
 /// An engine's start under way.
 #[derive(Clone, Debug)]
@@ -70,9 +61,8 @@ pub(crate) struct Starting {
     pub(crate) failed: Option<StartError>,
     /// Per device, the sounder copy of the superblock; and whether a damaged one was seen.
     pub(crate) superblocks: Vec<(Option<Superblock>, bool)>,
+    roots: Roots,
     pub(crate) root: Option<(DeviceId, Root)>,
-    /// Roots that cannot be read, of which one may be the newest.
-    pub(crate) unread_roots: Vec<UnreadRoot>,
     /// The newest root of the drive that follows.
     pub(crate) metadata_replica_root: Option<Root>,
     /// The newest root of each metadata home.
@@ -99,8 +89,8 @@ impl Starting {
             outstanding: 0,
             failed: None,
             superblocks: vec![(None, false); devices],
+            roots: Roots::default(),
             root: None,
-            unread_roots: Vec::new(),
             metadata_replica_root: None,
             root_numbers: Vec::new(),
             recovered: Recovered::default(),
@@ -111,6 +101,31 @@ impl Starting {
             rings: Vec::new(),
             witness: None,
             journal: None,
+        }
+    }
+}
+
+impl Starting {
+    /// Number of the newest root that was found.
+    fn chosen(&self) -> Option<u64> {
+        self.root.as_ref().map(|(_, root)| root.checkpoint)
+    }
+}
+
+/// The roots were read as far as they can be. `follows`: the drive that follows.
+fn choose_root(starting: &mut Starting, follows: Option<DeviceId>, io: &DeviceIo) {
+    for (device, root) in starting.roots.end(follows, io) {
+        let number = root.checkpoint;
+        if follows == Some(device) {
+            let own = starting.metadata_replica_root.get_or_insert_with(|| root.clone());
+            if number > own.checkpoint {
+                *own = root;
+            }
+            continue;
+        }
+        starting.root_numbers.push((device, number));
+        if starting.chosen().is_none_or(|known| number > known) {
+            starting.root = Some((device, root));
         }
     }
 }
@@ -195,75 +210,66 @@ impl Start {
     /// Where a root cannot be read, that may be why nothing fits: the older root names what was written over
     /// since.
     fn with_unread_root(&self, error: StartError) -> StartError {
-        match (&error, self.newer_unread(|_| true)) {
+        let starting = self.found.as_deref();
+        match (&error, starting.and_then(|found| found.roots.newer_unread(found.chosen()))) {
             (
                 StartError::RolledBack { .. }
                 | StartError::JournalGap { .. }
                 | StartError::JournalDamaged { .. }
                 | StartError::Corrupt(_),
-                Some(unread),
-            ) => StartError::RootUnreadable {
-                device: usize::from(unread.device.0),
-                why: unread.why.clone(),
-                found: error.to_string(),
-            },
+                Some((DeviceId(device), why)),
+            ) => {
+                let (device, why) = (usize::from(device), why.to_owned());
+                StartError::RootUnreadable { device, why, found: error.to_string() }
+            }
             _ => error,
         }
     }
 
-    /// A root that cannot be read, and that may be newer than the one that was chosen: a checkpoint writes the
-    /// copy that the one before did not.
-    fn newer_unread(&self, is_it: impl Fn(&UnreadRoot) -> bool) -> Option<&UnreadRoot> {
-        let starting = self.found.as_ref()?;
-        let chosen = starting.root.as_ref().map(|(_, root)| root.checkpoint % 2);
-        let mut unread = starting.unread_roots.iter();
-        unread.find(|unread| !unread.follows && chosen != Some(unread.copy) && is_it(unread))
-    }
-
-    /// A root that gave no bytes may be the newest, and come back when newer checkpoints have written over what
-    /// it names. What it knows is in the journal, which was read to its end. So where another home has what the
-    /// chosen root says, this one lags from now on. The last one loses the root.
-    pub(crate) fn settle_unread_roots(&mut self, metadata: &MetadataHomes, io: &mut DeviceIo) {
-        if io.breaks(Mutant::UnreadRootComesBack) {
-            return;
+    /// What becomes of roots that cannot be read, before this life writes over what they name.
+    fn settle_roots(&mut self, metadata: &MetadataHomes, io: &DeviceIo) -> Settled {
+        if metadata.is_degraded() || io.breaks(Mutant::UnreadRootComesBack) {
+            return Settled::default(); // a pool that is degraded is not written to
         }
         let starting = self.starting();
-        let (_, root) = starting.root.as_ref().expect("found before");
-        let chosen = root.checkpoint;
-        let may_be_newer = |unread: &&UnreadRoot| {
-            unread.may_come_back && (unread.follows || unread.copy != chosen % 2)
-        };
-        let doubtful: Vec<UnreadRoot> =
-            starting.unread_roots.iter().filter(may_be_newer).cloned().collect();
-        let is_doubtful =
-            |home: DeviceId| doubtful.iter().any(|unread| unread.device == home && !unread.follows);
-        let has_other = metadata
-            .sound_homes(io)
-            .into_iter()
-            .any(|home| !is_doubtful(home) && starting.root_numbers.contains(&(home, chosen)));
-        if has_other {
-            // who lacks the chosen root lags
-            starting.root_numbers.retain(|(home, _)| !is_doubtful(*home));
+        let chosen = starting.chosen().expect("found before");
+        let mut level = metadata.sound_homes(io);
+        level.retain(|&home| starting.root_numbers.contains(&(home, chosen)));
+        starting.roots.settle(chosen, &level)
+    }
+
+    /// Which roots of the replica nobody knows: those of a drive that lags were not read.
+    fn unknown_replica_roots(&mut self, store: &Store) -> [bool; 2] {
+        if store.metadata_replica.home().is_some_and(|home| store.metadata.contains(home)) {
+            return [true; 2];
         }
-        for unread in doubtful.iter().filter(|unread| unread.follows || !has_other) {
-            let layout = &io[unread.device].layout;
-            let offset_bytes = layout.root_offset + unread.copy * layout.root_bytes;
+        let starting = self.starting();
+        let own = starting.metadata_replica_root.as_ref().map(|root| root.checkpoint);
+        starting.roots.unknown_of_replica(own)
+    }
+
+    /// Roots are erased, each so that it stays so.
+    fn erase_roots(&mut self, roots: &[(DeviceId, u64)], io: &mut DeviceIo) {
+        assert!(self.starting().outstanding == 0, "all was read");
+        self.starting().stage = Stage::Erase;
+        for &(device, copy) in roots {
+            let layout = &io[device].layout;
+            let offset_bytes = layout.root_offset + copy * layout.root_bytes;
             let bytes = vec![0; BLOCK_BYTES as usize];
             let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
             self.starting().outstanding += 1;
-            io.submit(unread.device, op, Owner::Start(StartIo::Write));
+            io.submit(device, op, Owner::Start(StartIo::Write));
         }
     }
 
-    /// A pool that is served read-only, of which the newest root may not be known, is refused: nobody else can
-    /// tell whether newer data was promised.
-    pub(crate) fn refuses_doubtful_root(
-        &mut self,
-        metadata: &MetadataHomes,
-        io: &mut DeviceIo,
-    ) -> bool {
-        let is_doubtful =
-            metadata.is_degraded() && self.newer_unread(|unread| unread.may_come_back).is_some();
+    /// A pool that is served read-only from the metadata replica, of which the newest root may not be known, is
+    /// refused. Its journal may have gaps, so it cannot tell whether the older root goes with it. That of an
+    /// SSD can.
+    fn refuses_doubtful_root(&mut self, metadata: &MetadataHomes, io: &mut DeviceIo) -> bool {
+        let replica = io.config().metadata_replica_device();
+        let is_served = metadata.degraded().is_some() && metadata.degraded() == replica;
+        let starting = self.starting();
+        let is_doubtful = is_served && starting.roots.is_doubtful(starting.chosen());
         if is_doubtful {
             let text = "the root that can be read may be an older one";
             self.refuse(StartError::Corrupt(text.into()), io);
@@ -290,10 +296,8 @@ impl Start {
         match stage {
             Stage::Superblocks => self.starting().superblocks[usize::from(device.0)].1 = true,
             Stage::Roots => {
-                let follows = !metadata.metadata_homes(io).contains(&device);
-                let (copy, why) = (tag, error.to_string());
-                let unread = UnreadRoot { device, copy, why, may_come_back: true, follows };
-                self.starting().unread_roots.push(unread);
+                let starting = self.starting();
+                starting.outstanding += starting.roots.part_failed(tag, error, io);
             }
             Stage::Table => {
                 self.table_page_unreadable(device, tag, &error.to_string(), metadata, io)
@@ -301,7 +305,7 @@ impl Start {
             Stage::Shards => self.shard_unreadable(device, tag, &error.to_string(), metadata, io),
             // a ring with a hole: units in it are taken from the other home
             Stage::Journal if homes > 1 || self.starting().witness == Some(device) => {}
-            Stage::Journal | Stage::Format | Stage::Flush => {
+            Stage::Journal | Stage::Format | Stage::Flush | Stage::Erase => {
                 self.fail_start(StartError::Device(error));
             }
         }
@@ -443,6 +447,8 @@ impl Start {
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
+        let unknown = self.unknown_replica_roots(store);
+        let Settled { erased, lags } = self.settle_roots(&store.metadata, io);
         let starting = self.starting();
         let recovered = std::mem::take(&mut starting.recovered);
         let mended = std::mem::take(&mut starting.mended_shards);
@@ -459,7 +465,8 @@ impl Start {
         };
         let (copies, written) = (bits(&root.second_copy), bits(&root.written));
         store.checkpoint.recovered(root.checkpoint, copies, written, root.image);
-        store.metadata_replica.recovered(own.as_ref(), &root, &store.journal, io.now());
+        let own = own.as_ref();
+        store.metadata_replica.recovered(own, unknown, &root, &store.journal, io.now());
         if let Err(text) = volumes.objects.end_replay() {
             self.refuse(StartError::Corrupt(text), io);
             return;
@@ -488,7 +495,8 @@ impl Start {
         for shard in mended {
             store.map.mark_shard_dirty(shard);
         }
-        let is_current = |d: &DeviceId| numbers.contains(&(*d, root.checkpoint));
+        let is_current =
+            |d: &DeviceId| numbers.contains(&(*d, root.checkpoint)) && !lags.contains(d);
         if table_is_mended || store.journal.next_sequence() > root.replay_sequence {
             volumes.objects.note_unsaved();
         }
@@ -505,13 +513,26 @@ impl Start {
             &mut store.metadata,
             io,
         );
+        self.begin_to_serve(&erased, store, volumes, replicas, io);
+    }
+
+    /// All is known. A pool that is refused here stays as it was.
+    fn begin_to_serve(
+        &mut self,
+        erased: &[(DeviceId, u64)],
+        store: &mut Store,
+        volumes: &mut Volumes,
+        replicas: &mut Replicas,
+        io: &mut DeviceIo,
+    ) {
         if store.metadata.is_degraded() {
             self.serve_degraded(store, volumes, replicas, io);
         } else if let Err(error) = self.admit_volumes(&mut volumes.objects, io) {
-            // before anything is written: a pool that is refused stays as it was
             self.refuse(error, io);
-        } else {
+        } else if erased.is_empty() {
             store.metadata.ask_for_superblocks(false, io);
+        } else {
+            self.erase_roots(erased, io);
         }
     }
 

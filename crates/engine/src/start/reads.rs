@@ -1,6 +1,6 @@
 //! What a start reads, in order: roots, objects, shards, journal.
 
-use super::{READS_MAX, Stage, Start, go_on};
+use super::{READS_MAX, Stage, Start, choose_root, go_on};
 use crate::StartError;
 use crate::format::layout::Layout;
 use crate::format::page::PAGE_CHECKSUMS;
@@ -88,11 +88,8 @@ impl Start {
         let metadata_replica =
             store.metadata_replica.home().filter(|&home| !store.metadata.contains(home));
         for device in store.metadata.sound_homes(io).into_iter().chain(metadata_replica) {
-            let layout = layouts[usize::from(device.0)];
-            for copy in 0..2 {
-                let offset = layout.root_offset + copy * layout.root_bytes;
-                self.recovery_request(device, offset, layout.root_bytes, copy, io);
-            }
+            let starting = self.starting();
+            starting.outstanding += starting.roots.ask(device, io);
         }
     }
 
@@ -138,10 +135,7 @@ impl Start {
         } else {
             match stage {
                 Stage::Superblocks => self.take_superblock(device, bytes),
-                Stage::Roots => {
-                    let from = (device, tag);
-                    self.take_root(from, bytes, &store.metadata, &store.metadata_replica, io)
-                }
+                Stage::Roots => self.starting().roots.take_part(tag, bytes),
                 Stage::Table => self.take_table_page(
                     device,
                     tag,
@@ -159,7 +153,7 @@ impl Start {
                     let (_, ring) = rings.iter_mut().find(|r| r.0 == device).expect("asked for");
                     ring[at..at + bytes.len()].copy_from_slice(bytes);
                 }
-                Stage::Format | Stage::Flush => unreachable!("nothing is read then"),
+                Stage::Format | Stage::Flush | Stage::Erase => unreachable!("nothing is read then"),
             }
         }
         io.tell(News::StartReadOver);
@@ -262,8 +256,13 @@ impl Start {
             Stage::Journal => self.read_journal(store, volumes, io),
             _ if self.starting().outstanding > 0 => {}
             Stage::Superblocks => self.read_roots(store, volumes, migration, policy, replicas, io),
-            Stage::Roots => self.begin_objects(store, volumes, io),
-            Stage::Format | Stage::Flush => {}
+            Stage::Roots => {
+                let follows = store.metadata_replica.home();
+                let follows = follows.filter(|_| !store.metadata.is_degraded());
+                choose_root(self.starting(), follows, io);
+                self.begin_objects(store, volumes, io);
+            }
+            Stage::Format | Stage::Flush | Stage::Erase => {}
         }
     }
 }

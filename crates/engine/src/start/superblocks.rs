@@ -1,14 +1,12 @@
 //! What do the superblocks of a pool say, and do they agree?
 
-use super::{Start, UnreadRoot};
+use super::Start;
 use crate::StartError;
 use crate::drain::Evacuation;
 use crate::format::FormatError;
-use crate::format::shard::Root;
 use crate::format::superblock::{self, SuccessorState, Superblock};
 use crate::io::DeviceIo;
 use crate::metadata::MetadataHomes;
-use crate::metadata_replica::MetadataReplica;
 use crate::replacement::Replacement;
 use tandem_block::DeviceId;
 
@@ -25,43 +23,6 @@ impl Start {
                 entry.1 |=
                     superblock::is_ours(bytes) || matches!(error, FormatError::Checksum { .. });
             }
-        }
-    }
-
-    pub(super) fn take_root(
-        &mut self,
-        (device, copy): (DeviceId, u64),
-        bytes: &[u8],
-        metadata: &MetadataHomes,
-        metadata_replica: &MetadataReplica,
-        io: &DeviceIo,
-    ) {
-        let pool = io.config().pool;
-        let follows = metadata_replica.home() == Some(device) && !metadata.is_degraded();
-        let starting = self.starting();
-        let root = match Root::decode(bytes, pool) {
-            Ok(root) => root,
-            Err(error) => {
-                let was_written = !matches!(error, FormatError::Magic { .. });
-                if was_written {
-                    let why = error.to_string();
-                    let unread = UnreadRoot { device, copy, why, may_come_back: false, follows };
-                    starting.unread_roots.push(unread);
-                }
-                return;
-            }
-        };
-        if follows {
-            let best = &mut starting.metadata_replica_root;
-            if best.as_ref().is_none_or(|known| root.checkpoint > known.checkpoint) {
-                *best = Some(root);
-            }
-            return;
-        }
-        starting.root_numbers.push((device, root.checkpoint));
-        let best = &mut starting.root;
-        if best.as_ref().is_none_or(|(_, known)| root.checkpoint > known.checkpoint) {
-            *best = Some((device, root));
         }
     }
 
