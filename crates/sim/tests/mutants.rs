@@ -546,7 +546,7 @@ fn base_unpinned() {
 /// A home counts for the version that was copied, and the slot holds a newer one.
 #[test]
 fn home_by_slot() {
-    caught_in_service(Mutant::HomeBySlot, &["service/ssd-first/12", "twice/ssd-first/3000001"]);
+    caught_in_service(Mutant::HomeBySlot, &["service/mios-d/138", "service/mios-d/157"]);
 }
 
 /// The only SSD is rolled back, and the drive that follows knows better.
