@@ -5,9 +5,10 @@
 //!
 //! ```text
 //! superblocks ─▶ roots ─▶ table of objects ─▶ shards ─▶ journal ─▶ flush every drive (what was read is durable before
-//! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ superblocks "in use" ─▶ serve
+//! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ roots that nobody can read erased, if they may be
+//! newer ─▶ superblocks "in use" ─▶ serve
 //! ```
-//! What the journal says is in `journal`, a fresh pool in `birth`.
+//! What roots there are is in `roots`, what the journal says in `journal`, a fresh pool in `birth`.
 
 mod birth;
 pub(crate) mod degraded;
