@@ -64,6 +64,9 @@ pub struct Layout {
 /// Fields of a layout without a table of objects.
 const FIELDS: usize = 13;
 
+/// Room for one root at most (guess: the plan for 4 PiB takes 1 MiB, and a start holds all roots in memory).
+const ROOT_BYTES_MAX: u64 = 64 * MIB;
+
 impl Layout {
     pub(super) fn encode(&self, out: &mut Writer) {
         let fields = self.fields();
@@ -142,7 +145,9 @@ impl Layout {
 
     /// Do all parts lie within a drive of this size, aligned, in order and apart? Has a unit room?
     pub fn is_sane(&self, capacity_bytes: u64) -> bool {
-        if !is_ring(self.journal_bytes) {
+        let has_roots = (BLOCK_BYTES..=ROOT_BYTES_MAX).contains(&self.root_bytes)
+            && self.root_bytes.is_multiple_of(BLOCK_BYTES);
+        if !is_ring(self.journal_bytes) || !has_roots {
             return false;
         }
         let parts = [
@@ -402,6 +407,23 @@ mod tests {
         };
         let config = EngineConfig::with_drives(vec![device], Vec::new());
         EngineConfig { journal_bytes: Some(bytes), ..config }
+    }
+
+    #[test]
+    fn roots_fill_whole_blocks() {
+        for (bytes, fits) in [
+            (0, false),
+            (BLOCK_BYTES - 512, false),
+            (BLOCK_BYTES, true),
+            (BLOCK_BYTES + 512, false),
+            (2 * BLOCK_BYTES, true),
+            (ROOT_BYTES_MAX + BLOCK_BYTES, false),
+            (u64::MAX, false),
+        ] {
+            let layout = plan(&with_journal(64 * KIB)).expect("this fits")[0];
+            let found = Layout { root_bytes: bytes, ..layout };
+            assert_eq!(found.is_sane(GIB), fits, "{bytes} in a superblock");
+        }
     }
 
     #[test]
