@@ -115,7 +115,9 @@ impl Roots {
     /// cost what lies before and behind it. Returns how many reads that is.
     pub(super) fn part_failed(&mut self, tag: u64, error: IoError, io: &mut DeviceIo) -> u32 {
         let part = Part::of_tag(tag);
-        if part.blocks <= 1 {
+        // a drive that answers nothing is not asked for less
+        let is_silent = matches!(error, IoError::NoAnswer(_) | IoError::Dead(_));
+        if part.blocks <= 1 || is_silent {
             self.reads[part.index].unread.get_or_insert(error);
             return 0;
         }
@@ -272,6 +274,20 @@ mod tests {
             assert_eq!(sent, asked + 1, "{bad:?}");
             assert_eq!(io.next_event(now).len() as u32, sent, "{bad:?}");
             assert!(asked <= 1 + bad.len() as u32 * 6, "{bad:?}: {asked} reads");
+        }
+    }
+
+    #[test]
+    fn a_drive_that_answers_nothing_is_asked_once() {
+        let device = DeviceId(0);
+        for error in [IoError::NoAnswer(device), IoError::Dead(device)] {
+            let (mut io, mut roots) = (drives(1, 1), Roots::default());
+            assert_eq!(roots.ask(device, &mut io), 2);
+            let blocks = io[device].layout.root_bytes / BLOCK_BYTES;
+            assert!(blocks > 1, "it could be halved");
+            let tag = Part { index: 0, first: 0, blocks }.tag();
+            assert_eq!(roots.part_failed(tag, error, &mut io), 0, "{error:?}");
+            assert_eq!(roots.reads[0].unread, Some(error));
         }
     }
 
