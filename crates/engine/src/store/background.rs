@@ -66,7 +66,7 @@ impl Checkpoint {
         let Some(home) = metadata_replica.home().filter(|&home| !io[home].is_faulted()) else {
             return;
         };
-        let is_level = metadata_replica.is_level(self.has_failed(), journal);
+        let is_level = metadata_replica.is_level(false, journal); // a failed checkpoint is none
         if metadata.contains(home) && is_level {
             metadata.note_level(home);
         }
