@@ -239,14 +239,20 @@ impl Start {
         starting.roots.settle(chosen, &level)
     }
 
-    /// Which roots of the replica nobody knows: those of a drive that lags were not read.
-    fn unknown_replica_roots(&mut self, store: &Store) -> [bool; 2] {
-        if store.metadata_replica.home().is_some_and(|home| store.metadata.contains(home)) {
+    /// Which roots of the replica nobody knows: those of a drive that lags were not read. It lags with any: once
+    /// they are erased no start would doubt what is left.
+    fn unknown_replica_roots(&mut self, store: &mut Store, io: &DeviceIo) -> [bool; 2] {
+        let Some(home) = store.metadata_replica.home() else { return [false; 2] };
+        if store.metadata.contains(home) {
             return [true; 2];
         }
         let starting = self.starting();
         let own = starting.metadata_replica_root.as_ref().map(|root| root.checkpoint);
-        starting.roots.unknown_of_replica(own)
+        let unknown = starting.roots.unknown_of_replica(own);
+        if unknown != [false; 2] {
+            store.metadata.note_lagging(home, io);
+        }
+        unknown
     }
 
     /// Roots are erased, each so that it stays so.
@@ -448,7 +454,7 @@ impl Start {
         replicas: &mut Replicas,
         io: &mut DeviceIo,
     ) {
-        let unknown = self.unknown_replica_roots(store);
+        let unknown = self.unknown_replica_roots(store, io);
         let Settled { erased, lags } = self.settle_roots(&store.metadata, io);
         let starting = self.starting();
         let recovered = std::mem::take(&mut starting.recovered);
