@@ -6,7 +6,8 @@
 
 use crate::arena::Key;
 use tandem_block::{
-    Batch, DeviceId, Duration, Instant, IoError, PayloadId, Request, RequestId, SECTOR_BYTES,
+    BLOCK_BYTES, Batch, DeviceId, Duration, Instant, IoError, PayloadId, Request, RequestId,
+    SECTOR_BYTES,
 };
 
 /// Names one device command in flight; chosen by the engine, echoed in its completion. Reused
@@ -205,17 +206,25 @@ impl IoOp {
         matches!(self, IoOp::Read { .. } | IoOp::Write { .. } | IoOp::Trim { .. })
     }
 
-    /// Does it name whole sectors of users' data, if any?
+    /// Does it read whole sectors, or change whole blocks, from whole blocks of memory? So a drive may have
+    /// sectors as large as a block.
     #[inline]
-    pub(crate) fn is_of_sectors(&self) -> bool {
+    pub(crate) fn is_aligned(&self) -> bool {
         match self {
-            IoOp::Read { offset_bytes, length_bytes, .. }
-            | IoOp::Write { offset_bytes, length_bytes, .. }
-            | IoOp::Trim { offset_bytes, length_bytes } => {
-                offset_bytes.is_multiple_of(SECTOR_BYTES)
-                    && length_bytes.is_multiple_of(SECTOR_BYTES)
+            IoOp::Read { offset_bytes, length_bytes, .. } => {
+                (offset_bytes | length_bytes).is_multiple_of(SECTOR_BYTES)
             }
-            IoOp::ReadMeta { .. } | IoOp::WriteMeta { .. } | IoOp::Flush => true,
+            IoOp::Write { offset_bytes, length_bytes, from_offset_bytes, .. } => {
+                (offset_bytes | length_bytes | from_offset_bytes).is_multiple_of(BLOCK_BYTES)
+            }
+            IoOp::ReadMeta { offset_bytes, length_bytes }
+            | IoOp::Trim { offset_bytes, length_bytes } => {
+                (offset_bytes | length_bytes).is_multiple_of(BLOCK_BYTES)
+            }
+            IoOp::WriteMeta { offset_bytes, bytes, .. } => {
+                (offset_bytes | bytes.len() as u64).is_multiple_of(BLOCK_BYTES)
+            }
+            IoOp::Flush => true,
         }
     }
 

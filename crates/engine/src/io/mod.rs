@@ -335,7 +335,10 @@ impl DeviceIo {
         self.stats.devices[usize::from(device.0)].count(&op, &owner);
         assert!(pin == Pin::NONE || op.names_data(), "flushes and metadata pin nothing");
         // under fixed placement a block lies wherever the drives before it end
-        assert!(self.is_fixed() || op.is_of_sectors(), "a command moves whole sectors");
+        assert!(
+            self.is_fixed() || op.is_aligned(),
+            "whole sectors are read, and whole blocks written"
+        );
         let drive = &mut self.drives[device];
         if owner.is_user_read() && !drive.is_ssd() {
             drive.queue.note_read(self.now);

@@ -2,7 +2,8 @@
 //!
 //! Flush is `fdatasync`, FUA is `RWF_DSYNC`, TRIM is a discard or a punched hole, by what the drive
 //! turns out to know. Short transfers are continued; what the drive refuses is an error of that
-//! device.
+//! device. Reads of a part of a drive's sectors go through a buffer that has all of them; the engine writes
+//! whole blocks alone.
 
 use super::failures::{self, DriveFailures, Failures};
 use super::{Device, DeviceContext, IoDone, OpenedFile, block_range, fits};
@@ -42,6 +43,68 @@ struct Flight {
     length: u64,
     moved: u64,
     retries: u32,
+    /// A read that is no range of the drive's sectors, or of memory: what of it is wanted.
+    part: Option<Part>,
+}
+
+/// The wanted part of a read of whole sectors, which come piece by piece through a buffer.
+#[derive(Debug)]
+struct Part {
+    /// Where it goes, and the first byte there.
+    into: Rc<Memory>,
+    into_at: usize,
+    /// Its first byte among those that are read, and how many.
+    skip: u64,
+    length: u64,
+}
+
+/// Bytes that such a read gets at once.
+const PIECE_BYTES_MAX: u64 = 1 << 20;
+
+impl Part {
+    /// Of a read into `memory` at `at` from a drive's byte `offset` on. `None`: it begins and ends at sectors.
+    fn of(
+        (memory, at): (&Rc<Memory>, usize),
+        (offset, length): (u64, u64),
+        sector_bytes: u64,
+    ) -> Option<Part> {
+        let is_whole = (offset | length | at as u64).is_multiple_of(sector_bytes);
+        let skip = offset % sector_bytes;
+        (!is_whole).then(|| Part { into: Rc::clone(memory), into_at: at, skip, length })
+    }
+
+    /// Takes what it wants of bytes from `from` on that have come into `piece` at `at`.
+    fn take(&self, piece: &Memory, at: usize, from: u64, bytes: u64) {
+        let first = from.max(self.skip);
+        let end = (from + bytes).min(self.skip + self.length);
+        if first < end {
+            let mut wanted = Vec::with_capacity((end - first) as usize);
+            piece.append_to(at + (first - from) as usize, (end - first) as usize, &mut wanted);
+            self.into.write(self.into_at + (first - self.skip) as usize, &wanted);
+        }
+    }
+}
+
+impl Flight {
+    /// Where what is left goes, and how much of it at once.
+    fn rest(&self) -> Option<(Rc<Memory>, usize, usize)> {
+        let (memory, at) = self.memory.as_ref()?;
+        let left = self.length - self.moved;
+        if self.part.is_none() {
+            return Some((Rc::clone(memory), at + self.moved as usize, left as usize));
+        }
+        let at = self.moved % PIECE_BYTES_MAX;
+        Some((Rc::clone(memory), at as usize, left.min(PIECE_BYTES_MAX - at) as usize))
+    }
+
+    /// So many bytes more have come, or gone. True: some are left.
+    fn moves(&mut self, bytes: u64) -> bool {
+        if let (Some(part), Some((piece, _))) = (&self.part, &self.memory) {
+            part.take(piece, (self.moved % PIECE_BYTES_MAX) as usize, self.moved, bytes);
+        }
+        self.moved += bytes;
+        self.moved < self.length
+    }
 }
 
 /// Interrupted operations are repeated this often.
@@ -72,10 +135,7 @@ impl BlockDevice {
         let fd = self.file.fd();
         let offset = flight.offset + flight.moved;
         let rest = flight.length - flight.moved;
-        let memory = flight
-            .memory
-            .as_ref()
-            .map(|(memory, at)| (Rc::clone(memory), at + flight.moved as usize, rest as usize));
+        let memory = flight.rest();
         match (&flight.kind, memory) {
             (Kind::Read { .. } | Kind::ReadMeta, Some(memory)) => {
                 context.ring.read(tag, fd, offset, memory);
@@ -112,7 +172,34 @@ impl BlockDevice {
             IoOp::Flush => (Kind::Flush, None),
             IoOp::Trim { .. } => (Kind::Trim(self.trim), None),
         };
-        Flight { io: io.id, name, kind, offset, memory, length, moved: 0, retries: 0 }
+        let plain = Flight {
+            io: io.id,
+            name,
+            kind,
+            offset,
+            memory,
+            length,
+            moved: 0,
+            retries: 0,
+            part: None,
+        };
+        self.in_sectors(plain, context)
+    }
+
+    /// The flight as the drive takes it: a read of a part of its sectors gets all of them.
+    fn in_sectors(&self, flight: Flight, context: &mut DeviceContext<'_>) -> Flight {
+        let sector_bytes = self.file.sector_bytes;
+        let (Kind::Read { .. }, Some((memory, at))) = (&flight.kind, &flight.memory) else {
+            return flight;
+        };
+        let part = Part::of((memory, *at), (flight.offset, flight.length), sector_bytes);
+        if part.is_none() {
+            return flight;
+        }
+        let offset = flight.offset / sector_bytes * sector_bytes;
+        let end = (flight.offset + flight.length).next_multiple_of(sector_bytes);
+        let piece = context.payloads.scratch((end - offset).min(PIECE_BYTES_MAX) as usize);
+        Flight { offset, length: end - offset, memory: Some((piece, 0)), part, ..flight }
     }
 
     /// Notes what the ring said; true if the flight goes on.
@@ -144,10 +231,16 @@ impl BlockDevice {
                     let why = self.cut.clone();
                     return Err(why.unwrap_or_else(|| "nothing was transferred".into()));
                 }
-                flight.moved += u64::from(result.unsigned_abs());
-                Ok(flight.moved < flight.length)
+                Ok(flight.moves(u64::from(result.unsigned_abs())))
             }
         }
+    }
+
+    /// Does a command that changes something, or metadata, begin and end at sectors? The engine sees to that.
+    fn is_of_sectors(&self, op: &IoOp) -> bool {
+        let (offset, length) = super::extent(op);
+        let is_read = matches!(op, IoOp::Read { .. });
+        is_read || (offset | length).is_multiple_of(self.file.sector_bytes)
     }
 
     fn is_cut(&mut self) -> bool {
@@ -161,7 +254,12 @@ impl BlockDevice {
         status: Result<(), IoError>,
         context: &mut DeviceContext<'_>,
     ) {
-        let flight = self.flights.remove(key);
+        let mut flight = self.flights.remove(key);
+        if let Some(part) = flight.part.take() {
+            let (piece, _) = flight.memory.take().expect("a read has memory");
+            context.payloads.give_back(piece);
+            (flight.offset, flight.length) = (flight.offset + part.skip, part.length);
+        }
         let mut done =
             IoDone { io: flight.io, status, blocks: None, bytes: Vec::new(), took: None };
         match flight.kind {
@@ -194,7 +292,7 @@ impl Device for BlockDevice {
     }
 
     fn submit(&mut self, io: Io, context: &mut DeviceContext<'_>) {
-        if !fits(&io.op, self.file.size_bytes) {
+        if !fits(&io.op, self.file.size_bytes) || !self.is_of_sectors(&io.op) {
             context.finish(io.id, Err(IoError::OutOfRange));
             return;
         }

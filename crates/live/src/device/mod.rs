@@ -121,7 +121,7 @@ pub(crate) fn nothing() -> Box<dyn Device> {
 /// Opens a device for one set of drives.
 ///
 /// # Errors
-/// If it cannot be opened, is in use, or cannot serve 512-byte sectors.
+/// If it cannot be opened, is in use, or has sectors of another size than 512 or 4096 bytes.
 pub(crate) fn open(id: DeviceId, config: DeviceConfig) -> Result<Box<dyn Device>, OpenError> {
     match (config.backing, config.emulate) {
         (Backing::Ram { bytes }, None) => Ok(Box::new(ram::RamDevice::populated(bytes))),

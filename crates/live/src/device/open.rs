@@ -9,8 +9,10 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tandem_block::BLOCK_BYTES;
+use tandem_block::{BLOCK_BYTES, SECTOR_BYTES};
 
+/// Sectors that a drive may have: those of requests, and of blocks.
+const SECTORS_BYTES: [u64; 2] = [SECTOR_BYTES, BLOCK_BYTES];
 /// A killed server's lock is awaited this long (measured: some ten milliseconds, more while it had
 /// much to write).
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -55,10 +57,11 @@ pub enum OpenError {
         /// Which device.
         path: PathBuf,
     },
-    /// Its sectors are larger than the smallest request.
+    /// Its sectors are none that a pool can use.
     #[error(
-        "{} has sectors of {sector_bytes} bytes; Tandem needs a drive with 512-byte logical \
-         sectors (native or emulated), or a file", path.display()
+        "{} has sectors of {sector_bytes} bytes; Tandem takes drives with sectors of 512 or 4096 bytes: \
+         format the drive with one of these, as `nvme format --lbaf` and `sg_format` do, or use a file",
+        path.display()
     )]
     SectorSize {
         /// Which device.
@@ -119,6 +122,8 @@ pub struct OpenedFile {
     pub is_block_device: bool,
     /// Does I/O bypass the page cache?
     pub direct: bool,
+    /// What I/O begins and ends at, in bytes: 512 or 4096, and 512 through the page cache.
+    pub sector_bytes: u64,
 }
 
 impl OpenedFile {
@@ -128,7 +133,7 @@ impl OpenedFile {
     /// lives is not waited for.
     ///
     /// # Errors
-    /// If it does not exist, is in use, is no file or block device, or has no 512-byte sectors.
+    /// If it does not exist, is in use, is no file or block device, or has sectors of another size than 512 or 4096 bytes.
     pub fn open(path: &Path, direct: bool) -> Result<OpenedFile, OpenError> {
         Self::open_patiently(path, Access::Write { direct })
     }
@@ -170,7 +175,7 @@ impl OpenedFile {
     /// (flushes stay true, latencies do not).
     ///
     /// # Errors
-    /// If it does not exist, is in use, is no file or block device, or has no 512-byte sectors.
+    /// If it does not exist, is in use, is no file or block device, or has sectors of another size than 512 or 4096 bytes.
     pub fn open_once(path: &Path, direct: bool) -> Result<OpenedFile, OpenError> {
         Self::open_as(path, Access::Write { direct })
     }
@@ -215,24 +220,35 @@ impl OpenedFile {
             size_bytes: size / BLOCK_BYTES * BLOCK_BYTES,
             is_block_device,
             direct: is_direct,
+            sector_bytes: SECTOR_BYTES,
         };
         if is_block_device {
-            let sector_bytes = rustix::fs::ioctl_blksszget(&opened.fd).map_err(failed)?;
-            if sector_bytes != 512 {
-                return Err(OpenError::SectorSize { path: path.into(), sector_bytes });
+            let found = rustix::fs::ioctl_blksszget(&opened.fd).map_err(failed)?;
+            let Some(known) = SECTORS_BYTES.into_iter().find(|&known| known == u64::from(found))
+            else {
+                return Err(OpenError::SectorSize { path: path.into(), sector_bytes: found });
+            };
+            if is_direct {
+                opened.sector_bytes = known;
             }
-        } else if is_direct && !opened.takes_sectors() {
-            warn_buffered(path, "its file system wants larger blocks than 512 bytes");
-            rustix::fs::fcntl_setfl(&opened.fd, OFlags::empty()).map_err(failed)?;
-            opened.direct = false;
+        } else if is_direct {
+            match SECTORS_BYTES.into_iter().find(|&known| opened.takes_sectors(known)) {
+                Some(known) => opened.sector_bytes = known,
+                None => {
+                    warn_buffered(path, "its file system wants larger blocks than 4096 bytes");
+                    rustix::fs::fcntl_setfl(&opened.fd, OFlags::empty()).map_err(failed)?;
+                    opened.direct = false;
+                }
+            }
         }
         Ok(opened)
     }
 
     /// Is a direct read of one sector at an odd sector possible, into a buffer at an odd sector?
-    fn takes_sectors(&self) -> bool {
-        let mut memory = Memory::zeroed(4096);
-        let answer = rustix::io::pread(&self.fd, memory.bytes_mut(512..1024), 512);
+    fn takes_sectors(&self, sector_bytes: u64) -> bool {
+        let one = sector_bytes as usize;
+        let mut memory = Memory::zeroed(2 * one);
+        let answer = rustix::io::pread(&self.fd, memory.bytes_mut(one..2 * one), sector_bytes);
         answer != Err(Errno::INVAL)
     }
 

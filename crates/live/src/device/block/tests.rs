@@ -79,11 +79,13 @@ struct Loop {
 }
 
 impl Loop {
-    fn attach() -> Option<Loop> {
+    /// Of so many bytes, with sectors of this size.
+    fn attach(bytes: u64, sector_bytes: u64) -> Option<Loop> {
         let file = tempfile::NamedTempFile::new().unwrap();
-        file.as_file().set_len(SIZE).unwrap();
+        file.as_file().set_len(bytes).unwrap();
         let output = std::process::Command::new("losetup")
-            .args(["--find", "--show", "--direct-io=on"])
+            .args(["--find", "--show", "--direct-io=on", "--sector-size"])
+            .arg(sector_bytes.to_string())
             .arg(file.path())
             .output();
         match output {
@@ -111,7 +113,7 @@ impl Drop for Loop {
 
 #[test]
 fn needs_root_a_block_device_trims_and_is_exclusive() {
-    let Some(device) = Loop::attach() else { return };
+    let Some(device) = Loop::attach(SIZE, 512) else { return };
     let mut rig = Rig::new(open(DeviceId(0), device.config()).unwrap());
     assert_eq!(rig.device.capacity_bytes(), SIZE);
     assert!(rig.write(0, &[5; 65536], true).status.is_ok());
@@ -124,4 +126,81 @@ fn needs_root_a_block_device_trims_and_is_exclusive() {
     assert_eq!((bytes[4095], bytes[4096], bytes[12287], bytes[12288]), (5, 0, 0, 5));
     let second = OpenedFile::open_once(device.path.as_ref(), true).expect_err("it is in use");
     assert!(matches!(second, super::super::OpenError::InUse { .. }), "{second}");
+}
+
+/// A drive whose sectors are blocks: any sectors of a request can be read, and blocks alone are written.
+#[test]
+fn needs_root_a_drive_with_large_sectors() {
+    const BYTES: u64 = 8 << 20;
+    let Some(device) = Loop::attach(BYTES, 4096) else { return };
+    let mut rig = Rig::new(open(DeviceId(0), device.config()).unwrap());
+    let written: Vec<u8> = (0..BYTES / 512).flat_map(|sector| [sector as u8; 512]).collect();
+    assert!(rig.write(0, &written, true).status.is_ok());
+    // (where, how much): part of a block, over blocks, the last sector, and more than one piece of a buffer
+    for (at, length) in [
+        (0, 4096),
+        (512, 512),
+        (3584, 1024),
+        (BYTES - 512, 512),
+        (1536, PIECE_BYTES_MAX),
+        (4096 - 512, 3 * PIECE_BYTES_MAX + 1024),
+    ] {
+        let (bytes, done) = rig.read(at, length);
+        assert_eq!(done.status, Ok(()), "{at}+{length}");
+        assert!(bytes == written[at as usize..(at + length) as usize], "{at}+{length}");
+        let is_whole = (at | length).is_multiple_of(4096);
+        assert_eq!(done.blocks.is_some(), is_whole, "{at}+{length}: only blocks have checksums");
+    }
+    // blocks that go to an odd sector of memory
+    let into = PayloadId(PayloadId::ENGINE_BIT | 1 << 40);
+    rig.payloads.reserve(into, 16384);
+    let (offset_bytes, length_bytes) = (8192, 8192);
+    let op = IoOp::Read { offset_bytes, length_bytes, into, into_offset_bytes: 512 };
+    let done = rig.run(op);
+    assert_eq!((done.status, done.blocks), (Ok(()), Some((into, 512, 8192))));
+    let mut read = Vec::new();
+    rig.payloads.append_to(into, 512, 8192, &mut read);
+    assert!(read == written[8192..16384]);
+    // nothing smaller is written
+    for at in [512, 4096] {
+        assert_eq!(rig.write(at, &[1; 512], false).status, Err(IoError::OutOfRange), "{at}");
+    }
+    let op = IoOp::WriteMeta { offset_bytes: 512, bytes: vec![8; 4096], fua: true };
+    assert_eq!(rig.run(op).status, Err(IoError::OutOfRange));
+    assert!(rig.run(IoOp::Trim { offset_bytes: 4096, length_bytes: 8192 }).status.is_ok());
+    let (bytes, _) = rig.read(3584, 1024);
+    assert_eq!((bytes[0], bytes[512]), (written[3584], 0));
+}
+
+#[test]
+fn needs_root_sectors_of_another_size_are_refused() {
+    let Some(device) = Loop::attach(SIZE, 2048) else { return };
+    let error =
+        OpenedFile::open(device.path.as_ref(), true).expect_err("none has such").to_string();
+    for words in [device.path.as_str(), "sectors of 2048 bytes", "512 or 4096", "sg_format"] {
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+/// Bytes of sectors come in any pieces: what is wanted of them is taken, and nothing else changes.
+#[test]
+fn a_part_of_sectors_is_taken_from_whatever_comes() {
+    let read: Vec<u8> = (0..12288u32).map(|byte| (byte / 7) as u8).collect();
+    for (skip, length) in [(512, 512), (0, 4096), (3584, 8192), (512, 11_776), (11_776, 512)] {
+        for pieces in [vec![12288], vec![4096; 3], vec![512; 24], vec![3584, 8192, 512]] {
+            let (into, piece) = (Rc::new(Memory::zeroed(16384)), Memory::zeroed(12288));
+            let part = Part { into: Rc::clone(&into), into_at: 1024, skip, length };
+            let mut from = 0;
+            for bytes in pieces {
+                piece.write(0, &read[from as usize..(from + bytes) as usize]);
+                part.take(&piece, 0, from, bytes);
+                from += bytes;
+            }
+            let mut found = Vec::new();
+            into.append_to(0, 16384, &mut found);
+            let (skip, length) = (skip as usize, length as usize);
+            assert!(found[1024..1024 + length] == read[skip..skip + length], "{skip}+{length}");
+            assert!(found[..1024].iter().chain(&found[1024 + length..]).all(|byte| *byte == 0));
+        }
+    }
 }
