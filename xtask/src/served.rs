@@ -41,6 +41,17 @@ impl Server {
         Ok(())
     }
 
+    /// Kills it, as a crash would, and waits until it is gone.
+    ///
+    /// # Errors
+    /// If it had ended before.
+    pub fn kill(mut self) -> Result<()> {
+        let mut child = self.child.take().context("it was ended before")?;
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    }
+
     fn end(&mut self) -> Result<ExitStatus> {
         let Some(mut child) = self.child.take() else { bail!("it was ended before") };
         // one that has ended already cannot be asked

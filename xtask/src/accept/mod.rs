@@ -2,6 +2,7 @@
 //!
 //! A line that nobody has built a measurement for says so and fails: it is never passed over.
 
+mod capacity;
 mod experiments;
 mod house;
 mod ianus;
@@ -47,6 +48,7 @@ const MILESTONES: &[(&str, &[Line])] = &[
     ("loris", loris::LINES),
     ("trust", trust::LINES),
     ("house", house::LINES),
+    ("capacity", capacity::LINES),
 ];
 
 /// Measures the lines of a milestone and prints the table. False if one fails.
