@@ -43,6 +43,8 @@ mod migration;
 pub mod mirror;
 pub mod mutant;
 pub mod owner;
+#[cfg(test)]
+mod pages;
 mod policy;
 mod port;
 pub mod profile;

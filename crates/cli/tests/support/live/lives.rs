@@ -500,7 +500,7 @@ impl Run<'_> {
         let (kind, behind) = (self.pool.kind, self.pool.behind);
         self.outcome.reports.push(format!(
             "{what} seed {}, {kind:?} over {behind:?}: {text}\n  the volumes:\n    {}\n  what was \
-             called last:\n    {last}\n  the drives, the configuration and the server's log are in \
+             called last:\n    {last}\n  the drives, the configuration, the server's log and, where it hung, its status are in \
              {}\n  again: cargo xtask campaign --arm live --seed {} --runs 1 --run-seconds {}",
             self.seed,
             volumes.join("\n    "),
@@ -535,6 +535,7 @@ fn watch(
         }
         if pulse.silent() > HUNG_AFTER {
             let s = HUNG_AFTER.as_secs();
+            server.keep_status();
             return Some(format!("no request in flight was answered for {s} s"));
         }
     }

@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -14,6 +14,8 @@ const LONG: Duration = Duration::from_secs(300);
 /// A server that runs. Killed when dropped.
 pub struct Server {
     child: Child,
+    tandem: PathBuf,
+    folder: PathBuf,
 }
 
 /// Memory of a server, in KiB: now, and the most that it had.
@@ -42,7 +44,8 @@ impl Server {
             .spawn()
             .map_err(|error| format!("{}: {error}", tandem.display()))?;
         let out = BufReader::new(child.stdout.take().expect("it is a pipe"));
-        let mut server = Server { child };
+        let (tandem, folder) = (tandem.to_owned(), folder.to_owned());
+        let mut server = Server { child, tandem, folder };
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
@@ -100,7 +103,26 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        self.keep_status();
         Err(format!("it did not end within {} s of SIGTERM", LONG.as_secs()))
+    }
+
+    /// A server that hangs may still say where it stands: that is kept in its folder, as `status.json`.
+    pub fn keep_status(&self) {
+        let asked = Command::new("timeout")
+            .arg("10")
+            .arg(&self.tandem)
+            .args(["status", "--json"])
+            .arg(self.folder.join("pool.toml"))
+            .stdin(Stdio::null())
+            .output();
+        if let Ok(output) = asked {
+            // that it cannot be kept is no news: the run is reported anyway
+            let _ = std::fs::write(
+                self.folder.join("status.json"),
+                [output.stdout, output.stderr].concat(),
+            );
+        }
     }
 
     /// SIGKILL, and waits until it is gone.

@@ -366,11 +366,16 @@ impl Tree {
     /// # Errors
     /// What is wrong first.
     pub fn found(&mut self, found: &BTreeMap<String, (u64, Vec<u8>)>) -> Result<(), String> {
+        // one that was being made has an inode that no other one had
+        let known: BTreeSet<u64> = self.files.values().filter_map(|file| file.inode).collect();
         let is_it = |names: &&Names| {
             names.len() == found.len()
                 && names.iter().all(|(name, file)| {
                     let inode = self.files[file].inode;
-                    found.get(name).is_some_and(|(is, _)| inode.is_none_or(|inode| inode == *is))
+                    found.get(name).is_some_and(|(is, _)| match inode {
+                        Some(inode) => inode == *is,
+                        None => !known.contains(is),
+                    })
                 })
         };
         let Some(names) = self.names.iter().rev().find(is_it).cloned() else {
@@ -559,6 +564,23 @@ mod tests {
         tree.names_synced();
         assert!(tree.clone().found(&found(&[])).is_ok());
         assert!(tree.found(&found(&[("a", 8, &[])])).is_err());
+    }
+
+    /// The end of the server may take a removal back, and the making of a file with the same name was cut off.
+    #[test]
+    fn a_name_that_is_made_again_is_not_taken_for_the_file_before() {
+        let (mut tree, _, old) = one();
+        tree.unlink("a");
+        tree.create("a"); // nobody heard of its inode
+        for (all, fine) in [
+            (&[("a", 7, &old[..])][..], true),
+            (&[("a", 8, &[][..])], true),
+            (&[], true),
+            (&[("a", 7, &[][..])], false),
+            (&[("a", 8, &old)], false),
+        ] {
+            assert_eq!(tree.clone().found(&found(all)).is_ok(), fine, "{all:?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,286 @@
+//! Tables in pages: what a root names stays as it is, whatever fails and wherever the power is cut.
+
+use super::*;
+use std::collections::BTreeMap;
+use tandem_block::Rng;
+
+const POOL: u128 = 77;
+const PAGE: usize = PAGE_BYTES as usize;
+
+/// The area of a drive, and what its two roots say.
+#[derive(Clone, Default)]
+struct Area {
+    pages: BTreeMap<u64, Vec<u8>>,
+    roots: Vec<Vec<Pointer>>,
+}
+
+impl Area {
+    fn put(&mut self, write: &PageWrite) {
+        for (page, bytes) in (write.page..).zip(write.bytes.chunks_exact(PAGE)) {
+            self.pages.insert(page, bytes.to_vec());
+        }
+    }
+
+    fn get(&self, pointer: &Pointer) -> Vec<u8> {
+        let pages = pointer.page..pointer.page + u64::from(pointer.pages);
+        pages.flat_map(|page| self.pages.get(&page).cloned().unwrap_or(vec![0; PAGE])).collect()
+    }
+}
+
+/// What a start reads of a root: the table, and the bytes of its leaves.
+fn read(
+    area: &Area,
+    top: &[Pointer],
+    (leaves, pages): (u64, u64),
+) -> Result<(Pages, BTreeMap<u64, Vec<u8>>), FormatError> {
+    let mut table = Pages::new(POOL, 1, leaves, pages);
+    let mut reading = Reading::begin(&mut table, top)?;
+    while let Some(wanted) = reading.next(&table) {
+        let bytes = area.pages.get(&wanted.page).cloned().unwrap_or_default();
+        reading.read(&mut table, wanted, &bytes)?;
+    }
+    let mut found = BTreeMap::new();
+    for leaf in 0..leaves {
+        let pointer = table.leaf(leaf);
+        if pointer.kind != Kind::Nothing {
+            let bytes = area.get(&pointer);
+            table.check_leaf(leaf, &bytes)?;
+            found.insert(leaf, bytes);
+        }
+    }
+    Ok((table, found))
+}
+
+fn bytes(rng: &mut Rng, pages: u64) -> Vec<u8> {
+    (0..pages).flat_map(|_| [rng.bits() as u8; PAGE]).collect()
+}
+
+/// Checkpoints that end well, fail at any step, or are cut off by the power. After each step the durable root
+/// is whole. After a cut a start finds it, and goes on.
+fn live(seed: u64, leaves: u64, pages_max: u64, area_pages: u64) -> (u64, u64) {
+    let mut rng = Rng::new(seed);
+    let sizes = (leaves, area_pages);
+    let mut table = Pages::new(POOL, 1, leaves, area_pages);
+    let mut area = Area { roots: vec![table.top().to_vec()], ..Area::default() };
+    let mut durable: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+    let (mut ended, mut failures) = (0, 0);
+    for _ in 0..60 {
+        let mut now = durable.clone();
+        table.begin();
+        let mut writes = Vec::new();
+        let mut has_room = true;
+        let most = if rng.chance_ppm(200_000) { leaves } else { leaves.min(5) };
+        let mut changed: Vec<u64> = (0..rng.between(1, most)).map(|_| rng.below(leaves)).collect();
+        changed.sort_unstable();
+        changed.dedup();
+        for leaf in changed {
+            if rng.chance_ppm(100_000) {
+                table.forget(leaf);
+                now.remove(&leaf);
+                continue;
+            }
+            let count = rng.between(1, pages_max);
+            let content = bytes(&mut rng, count);
+            now.insert(leaf, content.clone());
+            match table.write(leaf, (content, pages_max == 1), Counts::default()) {
+                Some(write) => writes.push(write),
+                None => has_room = false,
+            }
+        }
+        assert!(has_room || pages_max > 1, "an area of two tables has room for leaves of one page");
+        // what is written may get to the drive or not, in any order
+        for write in &writes {
+            if rng.chance_ppm(500_000) {
+                area.put(write);
+            }
+        }
+        assert_eq!(read(&area, &area.roots[0], sizes).expect("the root is whole").1, durable);
+        let fails = !has_room || rng.chance_ppm(150_000);
+        let mut is_whole = !fails;
+        if !fails {
+            writes.iter().for_each(|write| area.put(write));
+            table.leaves_written();
+            for (leaf, content) in &now {
+                assert!(
+                    table.check_leaf(*leaf, content).is_ok(),
+                    "leaf {leaf} is read where it is"
+                );
+            }
+            let mut pointers = 0;
+            while is_whole {
+                match table.write_pointers() {
+                    Ok(Some(write)) => area.put(&write),
+                    Ok(None) => break,
+                    Err(NoRoom) => is_whole = false,
+                }
+                pointers += 1;
+                is_whole &= !rng.chance_ppm(50_000);
+                assert!(pointers <= leaves, "each page of pointers is written once");
+            }
+            assert_eq!(read(&area, &area.roots[0], sizes).expect("the root is whole").1, durable);
+        }
+        let is_cut = rng.chance_ppm(200_000);
+        if is_whole {
+            area.roots = vec![table.top().to_vec(), area.roots.swap_remove(0)];
+            durable = now;
+            ended += 1;
+            if !is_cut {
+                table.durable();
+            }
+        } else {
+            failures += 1;
+            if !is_cut {
+                table.failed();
+            }
+        }
+        let (again, found) = read(&area, &area.roots[0], sizes).expect("the root is whole");
+        assert_eq!(found, durable);
+        // the older root is whole, or says that it is not
+        if let Some(Ok((_, older))) = area.roots.get(1).map(|root| read(&area, root, sizes)) {
+            assert!(older.values().all(|content| !content.is_empty()));
+        }
+        if is_cut {
+            table = again;
+        } else {
+            let old: u64 = table.old.iter().map(|run| u64::from(run.count)).sum();
+            assert_eq!(table.space.free() + old, again.space.free(), "no page is lost");
+        }
+    }
+    (ended, failures)
+}
+
+#[test]
+fn the_durable_root_is_whole_at_every_moment() {
+    let mut all = (0, 0);
+    for seed in 0..2 {
+        for leaves in [1, 3, 257, 600] {
+            let (ended, failed) = live(seed, leaves, 1, Pages::area_pages(leaves));
+            all = (all.0 + ended, all.1 + failed);
+        }
+        // leaves of several pages, in an area that is not always large enough
+        let (ended, failed) = live(seed, 300, 3, 1500);
+        all = (all.0 + ended, all.1 + failed);
+    }
+    assert!(all.0 > 350 && all.1 > 75, "ended and failed: {all:?}");
+}
+
+/// A table in which everything changes with every checkpoint has room in twice its own pages.
+#[test]
+fn two_tables_of_pages_are_enough() {
+    for leaves in [1, 256, 257, 5000] {
+        let mut table = Pages::new(POOL, 1, leaves, Pages::area_pages(leaves));
+        for round in 0..5u8 {
+            table.begin();
+            for leaf in 0..leaves {
+                let written = table.write(leaf, (vec![round; PAGE], true), Counts::default());
+                assert!(written.is_some(), "leaf {leaf} of {leaves} in round {round}");
+            }
+            table.leaves_written();
+            while table.write_pointers().expect("there is room").is_some() {}
+            table.durable();
+        }
+    }
+}
+
+/// While there is room, the root before the durable one stays whole, too.
+#[test]
+fn an_older_root_stays_whole_while_there_is_room() {
+    let (leaves, pages) = (300, 120);
+    let mut rng = Rng::new(4);
+    let mut table = Pages::new(POOL, 1, leaves, pages);
+    let mut area = Area::default();
+    let mut versions: Vec<(Vec<Pointer>, BTreeMap<u64, Vec<u8>>)> = Vec::new();
+    for round in 0..60usize {
+        let mut now = versions.last().map(|(_, now)| now.clone()).unwrap_or_default();
+        table.begin();
+        for leaf in 0..40 {
+            // few are hot, so that cold pages lie between those that are given out
+            if round > 0 && !rng.chance_ppm(if leaf < 10 { 600_000 } else { 50_000 }) {
+                continue;
+            }
+            let content = bytes(&mut rng, 1);
+            area.put(&table.write(leaf, (content.clone(), true), Counts::default()).unwrap());
+            now.insert(leaf, content);
+        }
+        table.leaves_written();
+        while let Some(write) = table.write_pointers().unwrap() {
+            area.put(&write);
+        }
+        versions.push((table.top().to_vec(), now));
+        // before it is durable, the two roots before it are whole
+        for (top, content) in &versions[round.saturating_sub(2)..] {
+            assert_eq!(&read(&area, top, (leaves, pages)).unwrap().1, content, "round {round}");
+        }
+        table.durable();
+    }
+}
+
+#[test]
+fn an_older_page_or_one_of_another_leaf_is_never_believed() {
+    let sizes = (300, 2000);
+    let mut table = Pages::new(POOL, 1, sizes.0, sizes.1);
+    let mut area = Area::default();
+    for round in 1..=2u8 {
+        table.begin();
+        for leaf in [5, 6] {
+            let written = table.write(leaf, (vec![round; PAGE], true), Counts::default());
+            area.put(&written.unwrap());
+        }
+        table.leaves_written();
+        while let Some(write) = table.write_pointers().unwrap() {
+            area.put(&write);
+        }
+        table.durable();
+    }
+    let top = table.top().to_vec();
+    assert!(read(&area, &top, sizes).is_ok());
+    let [five, six] = [5, 6].map(|leaf| table.leaf(leaf).page);
+    assert_eq!(area.pages[&five], area.pages[&six], "the same bytes");
+    assert!(
+        table.check_leaf(5, &vec![2; PAGE]).is_ok() && table.check_leaf(5, &vec![1; PAGE]).is_err()
+    );
+    assert!(table.check_leaf(5, &vec![2; 2 * PAGE]).is_err(), "a page too many");
+    let swapped = Pointer { page: six, ..table.leaf(6) };
+    table.tree.set(At { level: 0, index: 5 }, swapped);
+    assert!(table.check_leaf(5, &area.pages[&six]).is_err(), "the name is a part of the checksum");
+    // a page of pointers that is damaged, or missing, and a root of another table
+    for page in
+        area.pages.keys().copied().filter(|page| ![five, six].contains(page)).collect::<Vec<_>>()
+    {
+        let mut wrong = area.clone();
+        wrong.pages.get_mut(&page).unwrap()[100] ^= 1;
+        let is_used =
+            top.iter().any(|pointer| pointer.page == page && pointer.kind != Kind::Nothing);
+        assert_eq!(read(&wrong, &top, sizes).is_err(), is_used, "page {page}");
+    }
+    assert!(read(&area, &top[..1], sizes).is_err());
+}
+
+/// A stranger's pages: nothing panics, and two pointers to one page are refused.
+#[test]
+fn pages_of_a_stranger_are_refused() {
+    let leaf = |page| Pointer { kind: Kind::Leaf, page, pages: 1, ..Pointer::default() };
+    for (top, holds) in [
+        (vec![leaf(1), leaf(2)], true),
+        (vec![leaf(1), leaf(1)], false),
+        (vec![leaf(1), Pointer { pages: 3, ..leaf(0) }], false),
+        (vec![leaf(1), leaf(9)], true),
+        (vec![leaf(1), leaf(10)], false),
+        (vec![leaf(1), Pointer { pages: 2, ..leaf(9) }], false),
+        (vec![leaf(1), leaf((1 << 40) - 2)], false),
+        (vec![leaf(1)], false),
+    ] {
+        let mut table = Pages::new(POOL, 1, 2, 10);
+        assert_eq!(Reading::begin(&mut table, &top).is_ok(), holds, "{top:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "pages that were written")]
+fn a_root_waits_for_its_pages() {
+    let mut table = Pages::new(POOL, 1, 300, 2000);
+    table.begin();
+    table.write(1, (vec![1; PAGE], true), Counts::default());
+    table.leaves_written();
+    let _ = table.top();
+}
