@@ -132,6 +132,8 @@ pub(super) struct Job {
     result: Result<Vec<u8>, i32>,
     /// Bytes of a write that it brought with it.
     pub brought_bytes: usize,
+    /// It has let others between two of its steps, so the next one is its own.
+    has_given_way: bool,
 }
 
 impl Step {
@@ -161,6 +163,7 @@ impl Job {
             changes: true,
             result: Ok(Vec::new()),
             brought_bytes,
+            has_given_way: false,
         }
     }
 }
@@ -375,10 +378,13 @@ impl Session {
 
     /// Finds out what changes, when it is the job's turn.
     fn change(&mut self, key: usize, plan: Plan, pool: &mut impl Pool) -> Result<bool, NameError> {
-        // who takes many steps lets others between them, as files that are closed while a snapshot is taken
+        // who takes many steps lets others between them, as files that are closed while a snapshot is taken;
+        // once, or two of them would let each other go first for ever
         let is_long = matches!(plan, Plan::ClearDeleted | Plan::GoOnTaking);
-        let gives_way = is_long && !self.queue.is_empty();
+        let has_given_way = std::mem::take(&mut self.jobs[key].has_given_way);
+        let gives_way = is_long && !has_given_way && !self.queue.is_empty();
         if self.changing.is_some() || gives_way {
+            self.jobs[key].has_given_way = gives_way || has_given_way;
             self.jobs[key].steps.push_front(Step::Change(plan));
             self.queue.push_back(key);
             return Ok(false);

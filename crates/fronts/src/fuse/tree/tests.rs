@@ -669,3 +669,37 @@ fn files_are_closed_while_a_snapshot_is_taken() {
     kernel.settle();
     kernel.assert_sound();
 }
+
+/// Both take many steps, and each lets others between them: they must not let each other go first for ever.
+#[test]
+fn a_snapshot_is_taken_while_a_deleted_one_is_given_back() {
+    for seed in 0..8 {
+        let mut kernel = Kernel::new(seed);
+        kernel.pool.store.let_objects(10_000);
+        for at in 0..600u32 {
+            kernel.create(1, at.to_string().as_bytes());
+        }
+        let all = kernel.call(9, 1, &words(&[0o755, 0], b".snapshots\0")).unwrap();
+        let all = u64_at(&all, 0);
+        kernel.call(9, all, &words(&[0o755, 0], b"monday\0")).unwrap();
+        let objects = kernel.pool.space().objects;
+        // neither has ended when the other one begins, and somebody else makes files meanwhile
+        let asked = [
+            kernel.ask(11, all, b"monday\0"),
+            kernel.ask(9, all, &words(&[0o755, 0], b"tuesday\0")),
+            kernel.ask(9, 1, &words(&[0o755, 0], &named(b"d"))),
+        ];
+        let replies = kernel.settle();
+        for unique in asked {
+            let reply =
+                replies.iter().find(|reply| reply.unique == unique).expect("it is answered");
+            assert!(reply.result.is_ok(), "seed {seed}: {reply:?}");
+        }
+        assert_eq!(
+            kernel.pool.space().objects,
+            objects + 1,
+            "seed {seed}: one went, one came, and `d`"
+        );
+        kernel.assert_sound();
+    }
+}
