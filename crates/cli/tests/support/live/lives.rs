@@ -438,6 +438,8 @@ impl Run<'_> {
             working.push(scope.spawn(move || administrator.work(volumes, &mut for_verbs, ending)));
             let mut samples_kib = Vec::new();
             let hung = watch(&mut server, volumes, life.length, pulse, &mut samples_kib);
+            // a life is too short to see who waits for ever
+            let hung = hung.or_else(|| server.answers().err());
             let most_kib = server.memory().most_kib;
             if life.is_quiet && hung.is_none() {
                 stop.store(true, Ordering::Relaxed);

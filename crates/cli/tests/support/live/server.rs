@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for a start or an end, on a machine that has much else to do.
 const LONG: Duration = Duration::from_secs(300);
+/// Seconds in which a server says where it stands.
+const ANSWER_MAX_S: u64 = 60;
 
 /// A server that runs. Killed when dropped.
 pub struct Server {
@@ -105,6 +107,27 @@ impl Server {
         }
         self.keep_status();
         Err(format!("it did not end within {} s of SIGTERM", LONG.as_secs()))
+    }
+
+    /// Does it say where it stands? One that goes round in circles answers nobody.
+    ///
+    /// # Errors
+    /// If it says nothing for long.
+    pub fn answers(&self) -> Result<(), String> {
+        let asked = Command::new("timeout")
+            .arg(ANSWER_MAX_S.to_string())
+            .arg(&self.tandem)
+            .args(["status", "--json"])
+            .arg(self.folder.join("pool.toml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        // one that has ended, or refuses, has not hung
+        match asked.ok().and_then(|status| status.code()) {
+            Some(124) => Err(format!("`tandem status` was not answered for {ANSWER_MAX_S} s")),
+            _ => Ok(()),
+        }
     }
 
     /// A server that hangs may still say where it stands: that is kept in its folder, as `status.json`.
