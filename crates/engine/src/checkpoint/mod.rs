@@ -108,6 +108,8 @@ pub(crate) struct Checkpoint {
     root_failed: bool,
     /// Shards that were ever written.
     written: Bits,
+    /// A commit finds too little room in a journal that is not half full.
+    room_is_short: bool,
     /// Asked for by a stop; done when a checkpoint that began after the asking is durable.
     stop: StopState,
 }
@@ -142,6 +144,7 @@ impl Default for Checkpoint {
             root: Vec::new(),
             root_failed: false,
             written: Bits::new(0),
+            room_is_short: false,
             stop: StopState::None,
         }
     }
@@ -258,9 +261,20 @@ impl Checkpoint {
         io: &DeviceIo,
     ) -> bool {
         journal.used_bytes() * 2 > journal.ring_bytes()
+            || self.room_is_short
             || checksums.fresh_count() > FRESH_CHECKSUMS_MAX
             || self.stop == StopState::Asked
             || metadata_replica.wants_checkpoint(io)
+    }
+
+    /// A commit waits for room, of which much is kept for others. One that is under way makes some.
+    pub(crate) fn ask_for_room(&mut self, journal: &Journal) {
+        self.room_is_short |= self.is_idle() && journal.used_bytes() > 0;
+    }
+
+    /// Does a commit wait for room that one makes? No event may come before it begins.
+    pub(crate) fn is_room_short(&self) -> bool {
+        self.room_is_short
     }
 
     /// May one begin, if it is wanted?
@@ -276,6 +290,7 @@ impl Checkpoint {
         assert!(!self.error && !self.root_failed, "the attempt before has ended");
         assert!(self.image_job.is_none(), "the table of the one before was written, or given up");
         self.stage = Stage::Pages;
+        self.room_is_short = false;
         let mark = parts.journal.mark();
         assert!(mark.0 >= self.mark.0, "a checkpoint never goes back in the journal");
         self.mark = mark;
@@ -560,5 +575,41 @@ impl Checkpoint {
     /// Commands that it waits for.
     pub(crate) fn commands_counted(&self) -> u64 {
         u64::from(self.outstanding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use tandem_block::MIB;
+
+    /// Much of a journal can be kept for changes of objects, so a commit may find no room before it is half full.
+    #[test]
+    fn a_commit_without_room_gets_a_checkpoint() {
+        let (checksums, replica, io) =
+            (HomeChecksums::new(0), MetadataReplica::default(), drives(1, 1));
+        // (bytes in use, of 8 MiB, is one under way, is it wanted before a commit asks, and then)
+        for (used_bytes, under_way, before, then) in [
+            (0, false, false, false),
+            (MIB, false, false, true),
+            (MIB, true, false, false),
+            (5 * MIB, false, true, true),
+            (5 * MIB, true, true, true),
+        ] {
+            let mut checkpoint = Checkpoint::default();
+            let mut journal = Journal::new(8 * MIB, 0, 1);
+            if used_bytes > 0 {
+                journal.place(used_bytes);
+            }
+            if under_way {
+                checkpoint.stage = Stage::Shards;
+            }
+            let wanted = |it: &Checkpoint| it.is_wanted(&journal, &checksums, &replica, &io);
+            let case = format!("{used_bytes} in use, under way: {under_way}");
+            assert_eq!(wanted(&checkpoint), before, "{case}");
+            checkpoint.ask_for_room(&journal);
+            assert_eq!(wanted(&checkpoint), then, "{case}");
+        }
     }
 }

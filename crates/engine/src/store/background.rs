@@ -129,7 +129,9 @@ impl Store {
                 io,
             );
         let due = self.checkpoint.due(is_wanted, self.commit.is_broken(), now);
-        due.min(self.pages.due(now))
+        let is_awaited = self.checkpoint.is_room_short() && self.is_checkpoint_due(io);
+        let at_once = if is_awaited { now } else { Instant::NEVER };
+        due.min(self.pages.due(now)).min(at_once)
     }
 
     /// Shall a checkpoint begin?

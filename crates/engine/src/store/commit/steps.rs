@@ -304,7 +304,9 @@ impl Store {
                 self.commit.broken = Some(IoError::Device(self.metadata.first_metadata_home(io)));
                 self.begin_commit(participants, io);
             }
-            return; // the journal is more than half full, so a checkpoint is on its way
+            // a checkpoint is on its way where the journal is more than half full, and else comes now
+            self.checkpoint.ask_for_room(&self.journal);
+            return;
         }
         if asked && !io.breaks(Mutant::FlushWithoutTails) {
             self.commit.stage = Stage::Tails;
