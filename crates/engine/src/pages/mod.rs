@@ -225,7 +225,7 @@ impl Pages {
     }
 
     fn place(&mut self, at: At, kind: Kind, bytes: Vec<u8>) -> Option<(Pointer, PageWrite)> {
-        assert!(bytes.len() as u64 % PAGE_BYTES == 0, "pages are written whole");
+        assert!((bytes.len() as u64).is_multiple_of(PAGE_BYTES), "pages are written whole");
         let pages = u8::try_from(bytes.len() as u64 / PAGE_BYTES).expect("a leaf has a few pages");
         let page = self.take(usize::from(pages))?;
         self.fresh.push(Run { first: page, count: pages });

@@ -1,7 +1,7 @@
 //! Tables in pages: what a root names stays as it is, whatever fails and wherever the power is cut.
 
 use super::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tandem_block::Rng;
 
 const POOL: u128 = 77;
@@ -55,98 +55,124 @@ fn bytes(rng: &mut Rng, pages: u64) -> Vec<u8> {
     (0..pages).flat_map(|_| [rng.bits() as u8; PAGE]).collect()
 }
 
+/// Leaves and their bytes.
+type Content = BTreeMap<u64, Vec<u8>>;
+
 /// Checkpoints that end well, fail at any step, or are cut off by the power. After each step the durable root
 /// is whole. After a cut a start finds it, and goes on.
-fn live(seed: u64, leaves: u64, pages_max: u64, area_pages: u64) -> (u64, u64) {
-    let mut rng = Rng::new(seed);
-    let sizes = (leaves, area_pages);
-    let mut table = Pages::new(POOL, 1, leaves, area_pages);
-    let mut area = Area { roots: vec![table.top().to_vec()], ..Area::default() };
-    let mut durable: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
-    let (mut ended, mut failures) = (0, 0);
-    for _ in 0..60 {
-        let mut now = durable.clone();
-        table.begin();
-        let mut writes = Vec::new();
-        let mut has_room = true;
+struct Lives {
+    rng: Rng,
+    /// Leaves, and pages of the area.
+    sizes: (u64, u64),
+    /// Pages of a leaf at most.
+    pages_max: u64,
+    table: Pages,
+    area: Area,
+    durable: Content,
+}
+
+impl Lives {
+    fn new(seed: u64, sizes: (u64, u64), pages_max: u64) -> Lives {
+        let table = Pages::new(POOL, 1, sizes.0, sizes.1);
+        let area = Area { roots: vec![table.top().to_vec()], ..Area::default() };
+        Lives { rng: Rng::new(seed), sizes, pages_max, table, area, durable: Content::new() }
+    }
+
+    /// Some leaves change: what there is then, and what is to be written, if all of it has room.
+    fn change(&mut self) -> (Content, Vec<PageWrite>, bool) {
+        let (rng, leaves) = (&mut self.rng, self.sizes.0);
+        let (mut now, mut writes, mut has_room) = (self.durable.clone(), Vec::new(), true);
         let most = if rng.chance_ppm(200_000) { leaves } else { leaves.min(5) };
-        let mut changed: Vec<u64> = (0..rng.between(1, most)).map(|_| rng.below(leaves)).collect();
-        changed.sort_unstable();
-        changed.dedup();
+        let changed: BTreeSet<u64> = (0..rng.between(1, most)).map(|_| rng.below(leaves)).collect();
         for leaf in changed {
             if rng.chance_ppm(100_000) {
-                table.forget(leaf);
+                self.table.forget(leaf);
                 now.remove(&leaf);
                 continue;
             }
-            let count = rng.between(1, pages_max);
-            let content = bytes(&mut rng, count);
+            let count = rng.between(1, self.pages_max);
+            let content = bytes(rng, count);
             now.insert(leaf, content.clone());
-            match table.write(leaf, (content, pages_max == 1), Counts::default()) {
+            match self.table.write(leaf, (content, self.pages_max == 1), Counts::default()) {
                 Some(write) => writes.push(write),
                 None => has_room = false,
             }
         }
-        assert!(has_room || pages_max > 1, "an area of two tables has room for leaves of one page");
+        let is_single = self.pages_max == 1;
+        assert!(has_room || !is_single, "an area of two tables has room for leaves of one page");
+        (now, writes, has_room)
+    }
+
+    fn assert_durable(&self) -> Pages {
+        let read = read(&self.area, &self.area.roots[0], self.sizes);
+        let (table, found) = read.expect("the root is whole");
+        assert_eq!(found, self.durable);
+        table
+    }
+
+    /// Writes pages of pointers; true if all were.
+    fn write_pointers(&mut self) -> bool {
+        for written in 0.. {
+            assert!(written <= self.sizes.0, "each page of pointers is written once");
+            match self.table.write_pointers() {
+                Ok(Some(write)) => self.area.put(&write),
+                Ok(None) => return true,
+                Err(NoRoom) => return false,
+            }
+            if self.rng.chance_ppm(50_000) {
+                return false;
+            }
+        }
+        unreachable!("it returns")
+    }
+
+    /// A checkpoint; true if its root was written.
+    fn checkpoint(&mut self) -> bool {
+        self.table.begin();
+        let (now, writes, has_room) = self.change();
         // what is written may get to the drive or not, in any order
         for write in &writes {
-            if rng.chance_ppm(500_000) {
-                area.put(write);
+            if self.rng.chance_ppm(500_000) {
+                self.area.put(write);
             }
         }
-        assert_eq!(read(&area, &area.roots[0], sizes).expect("the root is whole").1, durable);
-        let fails = !has_room || rng.chance_ppm(150_000);
-        let mut is_whole = !fails;
-        if !fails {
-            writes.iter().for_each(|write| area.put(write));
-            table.leaves_written();
-            for (leaf, content) in &now {
-                assert!(
-                    table.check_leaf(*leaf, content).is_ok(),
-                    "leaf {leaf} is read where it is"
-                );
-            }
-            let mut pointers = 0;
-            while is_whole {
-                match table.write_pointers() {
-                    Ok(Some(write)) => area.put(&write),
-                    Ok(None) => break,
-                    Err(NoRoom) => is_whole = false,
-                }
-                pointers += 1;
-                is_whole &= !rng.chance_ppm(50_000);
-                assert!(pointers <= leaves, "each page of pointers is written once");
-            }
-            assert_eq!(read(&area, &area.roots[0], sizes).expect("the root is whole").1, durable);
-        }
-        let is_cut = rng.chance_ppm(200_000);
+        self.assert_durable();
+        let mut is_whole = has_room && !self.rng.chance_ppm(150_000);
         if is_whole {
-            area.roots = vec![table.top().to_vec(), area.roots.swap_remove(0)];
-            durable = now;
-            ended += 1;
-            if !is_cut {
-                table.durable();
+            writes.iter().for_each(|write| self.area.put(write));
+            self.table.leaves_written();
+            for (leaf, content) in &now {
+                let is_there = self.table.check_leaf(*leaf, content).is_ok();
+                assert!(is_there, "leaf {leaf} is read where it is");
             }
+            is_whole = self.write_pointers();
+            self.assert_durable();
+        }
+        if is_whole {
+            let before = self.area.roots.swap_remove(0);
+            self.area.roots = vec![self.table.top().to_vec(), before];
+            self.durable = now;
+        }
+        if self.rng.chance_ppm(200_000) {
+            self.table = self.assert_durable();
+            return is_whole;
+        }
+        if is_whole {
+            self.table.durable();
         } else {
-            failures += 1;
-            if !is_cut {
-                table.failed();
-            }
+            self.table.failed();
         }
-        let (again, found) = read(&area, &area.roots[0], sizes).expect("the root is whole");
-        assert_eq!(found, durable);
-        // the older root is whole, or says that it is not
-        if let Some(Ok((_, older))) = area.roots.get(1).map(|root| read(&area, root, sizes)) {
-            assert!(older.values().all(|content| !content.is_empty()));
-        }
-        if is_cut {
-            table = again;
-        } else {
-            let old: u64 = table.old.iter().map(|run| u64::from(run.count)).sum();
-            assert_eq!(table.space.free() + old, again.space.free(), "no page is lost");
-        }
+        let again = self.assert_durable();
+        let old: u64 = self.table.old.iter().map(|run| u64::from(run.count)).sum();
+        assert_eq!(self.table.space.free() + old, again.space.free(), "no page is lost");
+        is_whole
     }
-    (ended, failures)
+
+    /// How many ended well, and how many did not.
+    fn live(mut self) -> (u64, u64) {
+        let ended = (0..60).filter(|_| self.checkpoint()).count() as u64;
+        (ended, 60 - ended)
+    }
 }
 
 #[test]
@@ -154,11 +180,12 @@ fn the_durable_root_is_whole_at_every_moment() {
     let mut all = (0, 0);
     for seed in 0..2 {
         for leaves in [1, 3, 257, 600] {
-            let (ended, failed) = live(seed, leaves, 1, Pages::area_pages(leaves));
+            let sizes = (leaves, Pages::area_pages(leaves));
+            let (ended, failed) = Lives::new(seed, sizes, 1).live();
             all = (all.0 + ended, all.1 + failed);
         }
         // leaves of several pages, in an area that is not always large enough
-        let (ended, failed) = live(seed, 300, 3, 1500);
+        let (ended, failed) = Lives::new(seed, (300, 1500), 3).live();
         all = (all.0 + ended, all.1 + failed);
     }
     assert!(all.0 > 350 && all.1 > 75, "ended and failed: {all:?}");
@@ -189,7 +216,7 @@ fn an_older_root_stays_whole_while_there_is_room() {
     let mut rng = Rng::new(4);
     let mut table = Pages::new(POOL, 1, leaves, pages);
     let mut area = Area::default();
-    let mut versions: Vec<(Vec<Pointer>, BTreeMap<u64, Vec<u8>>)> = Vec::new();
+    let mut versions: Vec<(Vec<Pointer>, Content)> = Vec::new();
     for round in 0..60usize {
         let mut now = versions.last().map(|(_, now)| now.clone()).unwrap_or_default();
         table.begin();
