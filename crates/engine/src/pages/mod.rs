@@ -33,6 +33,9 @@ impl Run {
     }
 }
 
+/// Runs of pages that are given back at once where room is short: each time a free page is searched for.
+const GIVEN_BACK_AT_ONCE: usize = 256;
+
 /// How many blocks of a leaf lie on an SSD, and how many of these nowhere else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -134,6 +137,8 @@ impl Pages {
         counts: Counts,
     ) -> Option<PageWrite> {
         assert!(self.is_under_way, "leaves are written by checkpoints");
+        let is_sound = !is_plain || bytes.len() as u64 == PAGE_BYTES && counts == Counts::default();
+        assert!(is_sound, "a plain leaf is one page, and all of its blocks lie at home alone");
         let kind = if is_plain { Kind::PlainLeaf } else { Kind::Leaf };
         let (pointer, write) = self.place(At { level: 0, index: leaf }, kind, bytes)?;
         let Counts { on_ssd, dirty } = counts;
@@ -243,7 +248,7 @@ impl Pages {
             if self.old.is_empty() {
                 return None;
             }
-            self.give_back_old(count);
+            self.give_back_old(count.max(GIVEN_BACK_AT_ONCE));
         }
     }
 

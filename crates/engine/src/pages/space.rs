@@ -30,6 +30,9 @@ impl PageSpace {
     /// Takes `count` pages that follow each other. `None`: so many are not free anywhere.
     pub(super) fn take(&mut self, count: usize) -> Option<u64> {
         assert!(count > 0, "some pages are taken");
+        if self.free < count as u64 {
+            return None; // and nothing is searched
+        }
         let end = self.used.len();
         let behind = self.find(self.next, end, count);
         let first = behind.or_else(|| self.find(0, (self.next + count - 1).min(end), count))?;

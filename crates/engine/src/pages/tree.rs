@@ -24,8 +24,21 @@ struct Level {
     pages: Vec<Option<PointerPage>>,
     /// Pages that differ from what was written of them.
     changed: Bits,
+    /// None before this one does.
+    changed_from: usize,
     /// How many pointers there are on this level.
     pointers: u64,
+}
+
+impl Level {
+    fn note_changed(&mut self, index: usize, is_changed: bool) {
+        self.changed.set(index, is_changed);
+        if is_changed {
+            self.changed_from = self.changed_from.min(index);
+        } else if index == self.changed_from {
+            self.changed_from += 1;
+        }
+    }
 }
 
 /// All pointers of a table.
@@ -59,7 +72,8 @@ impl Tree {
         let mut levels = Vec::new();
         for pages in pages_of_levels(leaves) {
             let changed = Bits::new(pages as usize);
-            levels.push(Level { pages: vec![None; pages as usize], changed, pointers });
+            let all = vec![None; pages as usize];
+            levels.push(Level { pages: all, changed, changed_from: 0, pointers });
             pointers = pages;
         }
         Tree { levels, top: vec![Pointer::default(); pointers as usize] }
@@ -95,14 +109,14 @@ impl Tree {
         let page =
             above.pages[index].get_or_insert_with(|| Box::new([Pointer::default(); POINTERS]));
         let old = std::mem::replace(&mut page[at.index as usize % POINTERS], to);
-        above.changed.set(index, true);
+        above.note_changed(index, true);
         old
     }
 
     /// The lowest page of pointers that has changed since it was written.
     pub(super) fn next_changed(&self) -> Option<At> {
         self.levels.iter().zip(1..).find_map(|(level, number)| {
-            let index = level.changed.next_set(0, level.changed.len())?;
+            let index = level.changed.next_set(level.changed_from, level.changed.len())?;
             Some(At { level: number, index: index as u64 })
         })
     }
@@ -110,7 +124,7 @@ impl Tree {
     /// The bytes of a page of pointers, which counts as written now. `None`: all of them are to nothing.
     pub(super) fn write(&mut self, at: At) -> Option<Vec<u8>> {
         let level = self.level_mut(at.level);
-        level.changed.set(at.index as usize, false);
+        level.note_changed(at.index as usize, false);
         let page = &mut level.pages[at.index as usize];
         if page
             .as_ref()
@@ -123,7 +137,7 @@ impl Tree {
 
     /// A page of pointers counts as written, or as changed.
     pub(super) fn note_changed(&mut self, at: At, is_changed: bool) {
-        self.level_mut(at.level).changed.set(at.index as usize, is_changed);
+        self.level_mut(at.level).note_changed(at.index as usize, is_changed);
     }
 
     fn level_mut(&mut self, level: u8) -> &mut Level {

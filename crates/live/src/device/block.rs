@@ -10,7 +10,7 @@ use super::{Device, DeviceContext, IoDone, OpenedFile, block_range, fits};
 use crate::buffer::Memory;
 use slab::Slab;
 use std::rc::Rc;
-use tandem_block::{DeviceId, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, PayloadId};
 use tandem_engine::{Io, IoId, IoOp};
 
 /// How a range is given back, from the best way that works.
@@ -243,6 +243,18 @@ impl BlockDevice {
         is_read || (offset | length).is_multiple_of(self.file.sector_bytes)
     }
 
+    /// A file that had no bytes when it was opened took any read then, whatever the blocks of its file system are.
+    /// Is this a read of single sectors, which such a file refuses later?
+    fn tells_of_large_blocks(&self, key: usize) -> bool {
+        let Flight { kind, part: None, memory: Some((memory, at)), .. } = &self.flights[key] else {
+            return false;
+        };
+        let range = (self.flights[key].offset, self.flights[key].length);
+        let is_file = self.file.direct && !self.file.is_block_device;
+        let is_read = matches!(kind, Kind::Read { .. });
+        is_file && is_read && Part::of((memory, *at), range, BLOCK_BYTES).is_some()
+    }
+
     fn is_cut(&mut self) -> bool {
         self.cut = self.cut.take().or_else(|| self.file.is_cut());
         self.cut.is_some()
@@ -314,6 +326,14 @@ impl Device for BlockDevice {
 
     fn finished(&mut self, value: u64, result: i32, context: &mut DeviceContext<'_>) {
         let key = value as usize;
+        if result == -libc::EINVAL && self.tells_of_large_blocks(key) {
+            self.file.sector_bytes = BLOCK_BYTES;
+            let flight = Flight { moved: 0, ..self.flights.remove(key) };
+            let flight = self.in_sectors(flight, context);
+            let key = self.flights.insert(flight);
+            self.drive(key, context);
+            return;
+        }
         match self.goes_on(key, result) {
             Ok(true) => self.drive(key, context),
             Ok(false) => self.conclude(key, Ok(()), context),

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for a start or an end, on a machine that has much else to do.
 const LONG: Duration = Duration::from_secs(300);
-/// Seconds in which a server says where it stands.
-const ANSWER_MAX_S: u64 = 60;
+/// A server says where it stands within this.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// A server that runs. Killed when dropped.
 pub struct Server {
@@ -109,25 +109,32 @@ impl Server {
         Err(format!("it did not end within {} s of SIGTERM", LONG.as_secs()))
     }
 
-    /// Does it say where it stands? One that goes round in circles answers nobody.
+    /// Does it say where it stands? One that goes round in circles answers nobody. One that has ended is told of
+    /// elsewhere.
     ///
     /// # Errors
-    /// If it says nothing for long.
-    pub fn answers(&self) -> Result<(), String> {
-        let asked = Command::new("timeout")
-            .arg(ANSWER_MAX_S.to_string())
-            .arg(&self.tandem)
-            .args(["status", "--json"])
-            .arg(self.folder.join("pool.toml"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        // one that has ended, or refuses, has not hung
-        match asked.ok().and_then(|status| status.code()) {
-            Some(124) => Err(format!("`tandem status` was not answered for {ANSWER_MAX_S} s")),
-            _ => Ok(()),
+    /// If it lives, and says nothing for long.
+    pub fn answers(&mut self) -> Result<(), String> {
+        let began = Instant::now();
+        while self.is_alive() {
+            // it gives up by itself after some seconds
+            let asked = Command::new(&self.tandem)
+                .args(["status", "--json"])
+                .arg(self.folder.join("pool.toml"))
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            if asked.is_ok_and(|status| status.success()) {
+                break;
+            }
+            if began.elapsed() > ANSWER_MAX {
+                let s = ANSWER_MAX.as_secs();
+                return Err(format!("`tandem status` was not answered for {s} s"));
+            }
+            std::thread::sleep(Duration::from_millis(100));
         }
+        Ok(())
     }
 
     /// A server that hangs may still say where it stands: that is kept in its folder, as `status.json`.

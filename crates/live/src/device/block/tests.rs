@@ -172,6 +172,38 @@ fn needs_root_a_drive_with_large_sectors() {
     assert_eq!((bytes[0], bytes[512]), (written[3584], 0));
 }
 
+/// A file on a file system with large blocks. While it is sparse nobody can tell.
+#[test]
+fn needs_root_a_file_on_a_file_system_with_large_blocks() {
+    let Some(device) = Loop::attach(64 << 20, 4096) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let run = |program: &str, words: &[&str]| {
+        let output = std::process::Command::new(program).args(words).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let mount = folder.path().to_str().unwrap();
+    let is_there = run("mkfs.ext4", &["-q", &device.path]) && run("mount", &[&device.path, mount]);
+    if !is_there {
+        println!("skipped: ext4 cannot be made and mounted here");
+        return;
+    }
+    let path = folder.path().join("drive");
+    std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();
+    for life in 0..2 {
+        let config = DeviceConfig { backing: Backing::Path(path.clone()), emulate: None };
+        let mut rig = Rig::new(open(DeviceId(0), config).unwrap());
+        if life == 0 {
+            assert!(rig.write(0, &[5; 65536], true).status.is_ok());
+        }
+        for (at, length) in [(512, 512), (4096, 4096), (3584, 9216), (65024, 512)] {
+            let (bytes, done) = rig.read(at, length);
+            assert_eq!(done.status, Ok(()), "life {life}: {at}+{length}");
+            assert_eq!(bytes, vec![5; length as usize], "life {life}: {at}+{length}");
+        }
+    }
+    assert!(run("umount", &[mount]));
+}
+
 #[test]
 fn needs_root_sectors_of_another_size_are_refused() {
     let Some(device) = Loop::attach(SIZE, 2048) else { return };
