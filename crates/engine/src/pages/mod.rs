@@ -8,7 +8,7 @@
 //! flush ─▶ the root names `top` ─▶ durable                         … or, after any of them, failed
 //! ```
 //! The root that is durable names pages that stay as they are until the next one is durable. Those of the root
-//! before it stay while there is other room. A read finds a leaf where it was written last, once that write has
+//! before it stay while there is other room, but not over a start. A read finds a leaf where it was written last, once that write has
 //! ended.
 
 mod space;
