@@ -81,6 +81,11 @@ impl LiveProbe {
         })
     }
 
+    /// What requests to it begin and end at, in bytes: 512 or 4096.
+    pub fn sector_bytes(&self) -> u64 {
+        self.device.sector_bytes()
+    }
+
     fn with(&mut self, act: impl FnOnce(&mut dyn Device, &mut DeviceContext<'_>)) {
         let LiveProbe { device, payloads, ring, done, clock, .. } = self;
         act(&mut **device, &mut DeviceContext { now: clock.now(), ring, payloads, done, owner: 0 });

@@ -4,7 +4,7 @@
 
 use super::Arguments;
 use crate::failure::Failure;
-use tandem_block::MIB;
+use tandem_block::{MIB, SECTOR_BYTES};
 use tandem_drives::spec::{DriveKind, DriveSpec};
 use tandem_drives::{BuildOptions, SsdState, build};
 use tandem_engine::profile::throughput::{CostPlan, measure};
@@ -15,14 +15,9 @@ use tandem_sim::measure::ModelProbe;
 /// The plan that the command line asks for; without writing reads alone.
 ///
 /// # Errors
-/// Sizes that no request has.
-fn plan(arguments: &Arguments, may_write: bool) -> Result<CostPlan, Failure> {
-    let sound = |size: &u64| size.is_multiple_of(512) && (512..=32 * MIB).contains(size);
-    if let Some(wrong) = arguments.cost_sizes.iter().find(|size| !sound(size)) {
-        return Err(Failure::usage(format!(
-            "--cost-sizes: a request has 512 bytes to 32MiB, in sectors, not {wrong}"
-        )));
-    }
+/// Sizes that no request to this drive has.
+fn plan(arguments: &Arguments, may_write: bool, sector_bytes: u64) -> Result<CostPlan, Failure> {
+    check_sizes(&arguments.cost_sizes, sector_bytes)?;
     if arguments.cost_depths.iter().any(|depth| !(1..=1024).contains(depth)) {
         return Err(Failure::usage("--cost-depths: a depth is 1 to 1024"));
     }
@@ -38,6 +33,21 @@ fn plan(arguments: &Arguments, may_write: bool) -> Result<CostPlan, Failure> {
     })
 }
 
+/// Are these sizes of requests to a drive with such sectors?
+///
+/// # Errors
+/// One is not.
+pub(super) fn check_sizes(sizes_bytes: &[u64], sector_bytes: u64) -> Result<(), Failure> {
+    let sound =
+        |size: &u64| size.is_multiple_of(sector_bytes) && (sector_bytes..=32 * MIB).contains(size);
+    match sizes_bytes.iter().find(|size| !sound(size)) {
+        None => Ok(()),
+        Some(wrong) => Err(Failure::usage(format!(
+            "--cost-sizes: a request has {sector_bytes} bytes to 32MiB, in sectors of {sector_bytes} bytes, not {wrong}"
+        ))),
+    }
+}
+
 /// Of a modelled SSD, in its worst state: full, in random order.
 ///
 /// # Errors
@@ -46,7 +56,7 @@ pub(super) fn of_spec(spec: &DriveSpec, arguments: &Arguments) -> Result<CostTab
     if spec.kind() != DriveKind::Ssd {
         return Err(Failure::usage("--costs is for SSDs: nothing is promised on hard drives"));
     }
-    let plan = plan(arguments, true)?;
+    let plan = plan(arguments, true, SECTOR_BYTES)?;
     let capacity_bytes = Some(arguments.cost_capacity.min(spec.capacity_bytes()));
     let mut table: Option<CostTable> = None;
     for kind in &plan.kinds {
@@ -75,10 +85,35 @@ pub(super) fn of_device(
     session: &mut Session<'_>,
     arguments: &Arguments,
     may_write: bool,
+    sector_bytes: u64,
 ) -> Result<CostTable, Failure> {
-    let plan = plan(arguments, may_write)?;
+    let plan = plan(arguments, may_write, sector_bytes)?;
     measure(session, &plan).map_err(|why| match why {
         MeasureError::Budget { .. } => Failure::usage(why),
         MeasureError::Drive(_) => Failure::from(anyhow::Error::from(why)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_go_with_the_sectors_of_the_drive() {
+        // (size, fits sectors of 512 bytes, fits sectors of 4096)
+        for (size, small, large) in [
+            (0, false, false),
+            (512, true, false),
+            (513, false, false),
+            (4096, true, true),
+            (4608, true, false),
+            (32 * MIB, true, true),
+            (32 * MIB + 4096, false, false),
+        ] {
+            for (sector_bytes, fits) in [(512, small), (4096, large)] {
+                let checked = check_sizes(&[65_536, size], sector_bytes);
+                assert_eq!(checked.is_ok(), fits, "{size} bytes in sectors of {sector_bytes}");
+            }
+        }
+    }
 }

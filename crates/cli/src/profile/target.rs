@@ -70,6 +70,11 @@ pub fn measure(
         return Err(Failure::usage(text));
     }
     let (mut probe, bytes) = open(path, emulate.as_ref())?;
+    let sector_bytes = probe.sector_bytes();
+    if arguments.costs {
+        // before hours of measuring, not behind them
+        costs::check_sizes(&arguments.cost_sizes, sector_bytes)?;
+    }
     let budget = match (may_write, arguments.budget) {
         (false, _) => 0,
         (true, budget) => budget.unwrap_or(u64::MAX),
@@ -81,7 +86,9 @@ pub fn measure(
     };
     let costs = match (arguments.costs, kind) {
         (false, _) => None,
-        (true, Kind::Ssd) => Some(costs::of_device(&mut session, arguments, may_write)?),
+        (true, Kind::Ssd) => {
+            Some(costs::of_device(&mut session, arguments, may_write, sector_bytes)?)
+        }
         (true, Kind::Hdd) => {
             let text = "--costs is for SSDs: nothing is promised on hard drives";
             return Err(Failure::usage(text));

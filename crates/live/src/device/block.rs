@@ -303,6 +303,10 @@ impl Device for BlockDevice {
         self.file.size_bytes
     }
 
+    fn sector_bytes(&self) -> u64 {
+        self.file.sector_bytes
+    }
+
     fn submit(&mut self, io: Io, context: &mut DeviceContext<'_>) {
         if !fits(&io.op, self.file.size_bytes) || !self.is_of_sectors(&io.op) {
             context.finish(io.id, Err(IoError::OutOfRange));

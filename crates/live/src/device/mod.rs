@@ -87,6 +87,11 @@ pub(crate) trait Device {
     /// Usable bytes.
     fn capacity_bytes(&self) -> u64;
 
+    /// What commands begin and end at, in bytes: 512 or 4096. Reads of users may be of any sectors of 512.
+    fn sector_bytes(&self) -> u64 {
+        tandem_block::SECTOR_BYTES
+    }
+
     /// Takes one command.
     fn submit(&mut self, io: Io, context: &mut DeviceContext<'_>);
 
