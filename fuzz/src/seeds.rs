@@ -10,7 +10,7 @@ use tandem_engine::format::layout::Layout;
 use tandem_engine::format::leaf::LeafImage;
 use tandem_engine::format::pair::{self, PairRecord, Standing};
 use tandem_engine::format::pair_journal::{JournalHead, UnitHeader};
-use tandem_engine::format::pointer::{self, Kind, LEAF_BLOCKS, POINTERS, Pointer};
+use tandem_engine::format::pointer::{self, Kind, LEAF_BLOCKS, POINTERS, Pointer, TableRoot};
 use tandem_engine::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
     ThinRecord,
@@ -272,6 +272,7 @@ pub fn roots() -> Vec<Vec<u8>> {
         second_copy,
         objects,
         image: None,
+        checksums: TableRoot::empty(300),
     };
     let image = Some(RootImage { generation: 3, area: 1, pages: 77, crc: 5 });
     let with_table = Root { objects: Vec::new(), image, ..root.clone() };
@@ -282,7 +283,7 @@ pub fn roots() -> Vec<Vec<u8>> {
 pub fn pages() -> Vec<Vec<u8>> {
     let mut checksums = [0; page::PAGE_CHECKSUMS];
     checksums[5] = 77;
-    vec![page::encode(POOL, INDEX, 3, &checksums)]
+    vec![page::encode(&checksums)]
 }
 
 /// A client that negotiates and asks for everything once.

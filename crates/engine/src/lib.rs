@@ -43,7 +43,6 @@ mod migration;
 pub mod mirror;
 pub mod mutant;
 pub mod owner;
-#[cfg(test)]
 mod pages;
 mod policy;
 mod port;
@@ -116,6 +115,14 @@ pub enum StartError {
     NotFormatted {
         /// Position in the configuration.
         device: usize,
+    },
+    /// Another program made the pool.
+    #[error("device {device}: {error}")]
+    OtherFormat {
+        /// Position in the configuration.
+        device: usize,
+        /// Which version it is.
+        error: format::FormatError,
     },
     /// Both superblocks are damaged.
     #[error("device {device}: both superblocks are damaged or cannot be read")]

@@ -36,8 +36,8 @@ pub enum Mutant {
     HomeBySlot,
     /// The free space of an SSD that takes no writes counts as room for those that wait.
     CountsFailedRoom,
-    /// Pages of home checksums are read from a drive that missed writes.
-    BelievesLagging,
+    /// A page of home checksums that has changed is written over the one that the durable root names.
+    LeafInPlace,
     /// A commit whose step failed waits for ever, and everybody with it.
     NeverTriesAgain,
     /// A read that looks for another copy lays the fragments of before over it.
@@ -124,7 +124,7 @@ impl Mutant {
         Mutant::BelievesRolledBack,
         Mutant::UnreadRootComesBack,
         Mutant::CountsFailedRoom,
-        Mutant::BelievesLagging,
+        Mutant::LeafInPlace,
         Mutant::NeverTriesAgain,
         Mutant::KeepsOldFragments,
         Mutant::ReadsFailWithLinks,

@@ -7,7 +7,7 @@ use crate::pool::VOLUME;
 use crate::simulation::{Hit, HitKind, Simulation};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError};
 use tandem_engine::StartError;
-use tandem_engine::format::page::{PAGE_BYTES, PAGE_CHECKSUMS};
+use tandem_engine::format::page::PAGE_BYTES;
 use tandem_engine::map::{NONE, Place, Slot};
 
 /// A range of bytes on a drive.
@@ -119,13 +119,7 @@ fn extents_of(sim: &Simulation, block: u64) -> Vec<Extent> {
 fn home_extents(sim: &Simulation, logical: u64) -> Vec<Extent> {
     let (home, first) = sim.engine.home_of(logical);
     let mut extents = vec![(home, (first, first + BLOCK_BYTES))];
-    for device in sim.engine.devices() {
-        let layout = &device.layout;
-        if layout.checksum_pages > 0 {
-            let page = logical / PAGE_CHECKSUMS as u64;
-            let first = layout.checksum_offset + page * 2 * PAGE_BYTES;
-            extents.push((device.id, (first, first + 2 * PAGE_BYTES)));
-        }
-    }
+    let pages = sim.engine.checksum_places(logical).into_iter();
+    extents.extend(pages.map(|(device, first)| (device, (first, first + PAGE_BYTES))));
     extents
 }

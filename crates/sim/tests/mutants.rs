@@ -8,7 +8,7 @@
 use tandem_block::{BLOCK_BYTES, DeviceId, Drive, DurabilityClass, Duration, KIB, MIB};
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
-use tandem_engine::format::layout;
+use tandem_engine::format::layout::{self, Layout};
 use tandem_engine::mutant::Mutant;
 use tandem_engine::{Engine, TierConfig};
 use tandem_sim::Simulation;
@@ -43,6 +43,8 @@ enum Hunt {
     Returns(u64),
     /// The leg dies that the other one is copied from, after every so many events.
     DeathOfTheSource(u64),
+    /// Power cuts, while each root takes the first SSD long.
+    SlowRoots(Campaign),
     /// A root of the only SSD cannot be read once, and the power is cut again in the life after that.
     UnreadRoot,
 }
@@ -55,15 +57,17 @@ impl From<Campaign> for Hunt {
 
 /// Returns how many crashes it was.
 fn hunt(mutant: Option<Mutant>, config: SwarmConfig, hunt: Hunt) -> Result<u64, Failure> {
-    let mut run = if let Hunt::UnreadRoot = hunt {
-        Run::over(config.clone(), with_unread_root(&config))?
-    } else {
-        Run::new(config)?
+    let mut run = match hunt {
+        Hunt::UnreadRoot => Run::over(config.clone(), with_unread_root(&config))?,
+        Hunt::SlowRoots(_) => Run::over(config.clone(), with_slow_roots(&config))?,
+        _ => Run::new(config)?,
     };
     run.sim.engine.set_mutant(mutant);
     match hunt {
         Hunt::UnreadRoot => cut_twice(run),
-        Hunt::Cuts(campaign) => Ok(campaign.run(run)?.get(Met::Crashes)),
+        Hunt::Cuts(campaign) | Hunt::SlowRoots(campaign) => {
+            Ok(campaign.run(run)?.get(Met::Crashes))
+        }
         Hunt::AtOnce(stride) => Ok(leg_deaths::at_once(run, stride)?.cuts),
         Hunt::Returns(stride) => Ok(leg_deaths::returns(run, stride)?.returns),
         Hunt::DeathOfTheSource(stride) => {
@@ -75,7 +79,7 @@ fn hunt(mutant: Option<Mutant>, config: SwarmConfig, hunt: Hunt) -> Result<u64, 
 /// Drives of which the first one gives no bytes of a root at one start. That one asks for it in halves, until
 /// its first block is alone.
 fn with_unread_root(config: &SwarmConfig) -> Simulation {
-    let layout = layout::plan(&config.engine(true)).expect("a valid configuration")[0];
+    let layout = first_layout(config);
     let root = layout.root_offset + config.seed % 2 * layout.root_bytes;
     let error = FaultRule {
         ops: OpFilter::Reads,
@@ -83,8 +87,30 @@ fn with_unread_root(config: &SwarmConfig) -> Simulation {
         count: u64::from((layout.root_bytes / BLOCK_BYTES).ilog2()) + 1,
         ..FaultRule::once(Fault::Error)
     };
+    with_rule(config, error)
+}
+
+/// Drives of which the first one takes long to write a root, so that a cut often leaves it without the newest
+/// one.
+fn with_slow_roots(config: &SwarmConfig) -> Simulation {
+    let layout = first_layout(config);
+    let stall = FaultRule {
+        ops: OpFilter::Writes,
+        range: Some((layout.root_offset, layout.root_offset + 2 * layout.root_bytes)),
+        count: u64::MAX,
+        ..FaultRule::once(Fault::Stall(Duration::from_ms(40)))
+    };
+    with_rule(config, stall)
+}
+
+fn first_layout(config: &SwarmConfig) -> Layout {
+    layout::plan(&config.engine(true)).expect("a valid configuration")[0]
+}
+
+fn with_rule(config: &SwarmConfig, rule: FaultRule) -> Simulation {
     let drives = config.drives().into_iter().zip(0..).map(|(drive, index)| {
-        let script = if index == 0 { FaultScript::of([error]) } else { FaultScript::default() };
+        let script =
+            if index == 0 { FaultScript::of([rule.clone()]) } else { FaultScript::default() };
         Box::new(Faulty::new(drive, DeviceId(index), script, config.seed)) as Box<dyn Drive>
     });
     let drives = drives.collect();
@@ -376,7 +402,7 @@ fn joins_without_the_double() {
     let campaign = Campaign { window: (60, 1_500), stride: 13, ..TO_THE_END };
     caught(Mutant::ReplacementSingle, campaign, |seed| {
         // an SSD leaves
-        let mut config = SwarmConfig::added(2 * seed, "mios-d", 300);
+        let mut config = SwarmConfig::added(2 * (28 + seed), "mios-d", 300);
         config.replace.as_mut().expect("another one comes").then = None;
         config
     });
@@ -433,9 +459,14 @@ fn drained_too_early() {
 /// A cut left one of two SSDs without the newest root, and the other one is removed before that is made up for.
 #[test]
 fn leaves_lagging() {
-    let often = Campaign { stride: 37, recovery_stride: 8, more_requests: 60, ..OFTEN };
-    caught(Mutant::LeavesLagging, often, |seed| {
-        SwarmConfig::drained(1_200_013 + seed, "mios-d", 200).under_conditions()
+    let often = Campaign { stride: 5, recovery_stride: 0, lives: 4, more_requests: 60, ..OFTEN };
+    caught(Mutant::LeavesLagging, Hunt::SlowRoots(often), |seed| {
+        let mut config = SwarmConfig::drained(3 + seed, "mios-d", 200);
+        config.drives = (2, 1);
+        let plan = config.drain.as_mut().expect("a drive is drained");
+        (plan.device, plan.cancels, plan.lingers) = (DeviceId(1), None, 0);
+        config.tuning.journal_bytes = 32 * KIB; // many checkpoints
+        config
     });
 }
 
@@ -546,7 +577,7 @@ fn base_unpinned() {
 /// A home counts for the version that was copied, and the slot holds a newer one.
 #[test]
 fn home_by_slot() {
-    caught_in_service(Mutant::HomeBySlot, &["service/mios-d/138", "service/mios-d/157"]);
+    caught_in_service(Mutant::HomeBySlot, &["service/ssd-first/500", "service/hdd-only/500"]);
 }
 
 /// The only SSD is rolled back, and the drive that follows knows better.
@@ -577,10 +608,10 @@ fn counts_failed_room() {
     caught_in_service(Mutant::CountsFailedRoom, &lines);
 }
 
-/// An SSD missed writes of pages, and is believed after a restart.
+/// The power is cut before the root is durable that goes with a page.
 #[test]
-fn believes_lagging() {
-    caught_in_service(Mutant::BelievesLagging, &["twice/ssd-first/12"]);
+fn leaf_in_place() {
+    caught(Mutant::LeafInPlace, OFTEN, |seed| SwarmConfig::tiny(10 + seed, "hdd-only", 300));
 }
 
 /// A commit of a pool of hard drives alone has failed, and FLUSH waits for ever.

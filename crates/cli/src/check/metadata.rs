@@ -6,23 +6,21 @@
 
 use crate::config::{PoolConfig, PoolDevice};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use tandem_block::{BLOCK_BYTES, MIB};
+use tandem_block::BLOCK_BYTES;
 use tandem_engine::Role;
 use tandem_engine::format::FormatError;
 use tandem_engine::format::image::{self, IMAGE_PAGE_BYTES};
-use tandem_engine::format::page::{self, PAGE_BYTES, PAGE_CHECKSUMS};
 use tandem_engine::format::pair::{self, PairRecord};
+use tandem_engine::format::pointer::{self, HOME_CHECKSUMS, Kind, PAGE_BYTES, POINTERS, PageName};
 use tandem_engine::format::shard::{self, Root, SHARD_BYTES};
 use tandem_engine::format::superblock::Superblock;
 use tandem_engine::format::unit::{self, Unit};
 use tandem_live::Backing;
-
-/// Bytes of one read.
-const READ_BYTES: u64 = MIB;
 
 /// A part of the metadata that cannot be used on one drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -275,53 +273,59 @@ impl Home {
         Ok(())
     }
 
-    /// Both copies of every page of home checksums.
+    /// Every page of home checksums that the root names, and the pages of pointers above them.
     fn pages(&self, found: &mut Found) -> io::Result<()> {
-        let layout = &self.superblock.layout;
-        let end = layout.checksum_offset + 2 * layout.checksum_pages * PAGE_BYTES;
-        let mut at = layout.checksum_offset;
-        let mut torn = 0u64;
-        while at < end {
-            let bytes = self.part.read(at, READ_BYTES.min(end - at))?;
-            for (nth, pair) in (0..).zip(bytes.chunks_exact(2 * PAGE_BYTES as usize)) {
-                let offset = at + nth * 2 * PAGE_BYTES;
-                let number = (offset - layout.checksum_offset) / (2 * PAGE_BYTES);
-                let sound = |copy| self.is_sound_page(copy, number);
-                let copies: Vec<Option<bool>> =
-                    pair.chunks_exact(PAGE_BYTES as usize).map(sound).collect();
-                if !copies.contains(&Some(false)) {
-                    continue;
-                }
-                if copies.contains(&Some(true)) {
-                    torn += 1;
-                } else {
-                    let error = "neither copy can be read: its homes cannot be verified";
-                    found.bad.push(self.bad(format!("checksum page {number}"), offset, error));
-                }
-            }
-            at += bytes.len() as u64;
+        let Some(root) = &self.root else { return Ok(()) };
+        let (layout, pool) = (&self.superblock.layout, self.superblock.pool);
+        let levels = root.checksums.levels();
+        if root.checksums.leaves > layout.checksum_pages {
+            let error = "it names more of them than there is room for";
+            found.bad.push(self.bad("checkpoint roots".into(), layout.root_offset, error));
+            return Ok(());
         }
-        if torn > 0 {
-            found.notes.push(format!(
-                "{}: one of the two copies of {torn} checksum pages is damaged; if it was the newer \
-                 one, reads of homes there fail until they are written anew",
-                self.label
-            ));
+        let mut seen = HashSet::new();
+        let named = |level, index| PageName { pool, table: HOME_CHECKSUMS, level, index };
+        let tops = (0..).zip(root.checksums.top.iter().copied());
+        let mut wanted: Vec<_> = tops.map(|(index, top)| (named(levels, index), top)).collect();
+        while let Some((name, pointer)) = wanted.pop() {
+            if pointer.kind == Kind::Nothing {
+                continue;
+            }
+            let offset = layout.checksum_offset + pointer.page * PAGE_BYTES;
+            let part = match name.level {
+                0 => format!("checksum page {}", name.index),
+                level => format!("page {} of pointers to checksums, level {level}", name.index),
+            };
+            if pointer.page >= layout.checksum_pages
+                || !seen.insert(pointer.page)
+                || (pointer.kind == Kind::Pointers) != (name.level > 0)
+            {
+                found.bad.push(self.bad(part, offset, "it is named where none can be"));
+                continue;
+            }
+            let bytes = self.part.read(offset, PAGE_BYTES)?;
+            if name.crc(&bytes) != pointer.crc {
+                let error = match name.level {
+                    0 => "it cannot be read: its homes cannot be verified",
+                    _ => "it cannot be read: homes cannot be verified",
+                };
+                found.bad.push(self.bad(part, offset, error));
+                continue;
+            }
+            if name.level == 0 {
+                continue;
+            }
+            match pointer::decode(&bytes) {
+                Ok(below) => {
+                    let first = name.index * POINTERS as u64;
+                    let below = (first..).zip(below);
+                    wanted
+                        .extend(below.map(|(index, below)| (named(name.level - 1, index), below)));
+                }
+                Err(error) => found.bad.push(self.bad(part, offset, error)),
+            }
         }
         Ok(())
-    }
-
-    /// `None`: it was never written.
-    fn is_sound_page(&self, copy: &[u8], number: u64) -> Option<bool> {
-        let mut checksums = [0; PAGE_CHECKSUMS];
-        if copy.iter().all(|byte| *byte == 0) {
-            return None;
-        }
-        match page::decode(copy, self.superblock.pool, number, &mut checksums) {
-            Ok(_) => Some(true),
-            Err(FormatError::Magic { .. } | FormatError::Field { .. }) => None,
-            Err(_) => Some(false),
-        }
     }
 
     /// The units behind the root: the first that cannot be read must not have been whole once.

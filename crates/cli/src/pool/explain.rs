@@ -54,6 +54,13 @@ pub fn configuration(pool: &PoolConfig, error: ConfigError) -> Error {
     }
 }
 
+fn of_other_pool(found: &str, expected: &str) -> String {
+    format!(
+        "it belongs to pool {found:?}, while the first device belongs to pool {expected:?}, or to \
+         another pool of that name: list the drives that belong together"
+    )
+}
+
 /// A pool that cannot be served.
 pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
     let told = |device: usize, what: &str| anyhow!("{}: {what}", name(pool, device));
@@ -69,18 +76,17 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
             "it is not part of a pool: if this pool is new, make it with `tandem format`; \
              otherwise this is the wrong drive",
         ),
+        StartError::OtherFormat { device, error } => {
+            told(*device, &format!("its {error}; nothing was changed"))
+        }
         StartError::DamagedSuperblock { device } => told(
             *device,
             "both copies of its superblock are damaged: look at the drive before anything is \
              written to it; nothing was changed",
         ),
-        StartError::OtherPool { device, pool: found, expected } => told(
-            *device,
-            &format!(
-                "it belongs to pool {found:?}, while the first device belongs to pool \
-                 {expected:?}, or to another pool of that name: list the drives that belong together"
-            ),
-        ),
+        StartError::OtherPool { device, pool: found, expected } => {
+            told(*device, &of_other_pool(found, expected))
+        }
         StartError::WrongPlace { device, place } if device == place => {
             told(*device, "it was formatted with the other role: correct its role")
         }

@@ -3,12 +3,12 @@
 //! Source: design decision 7.
 //!
 //! ```text
-//! mark the journal ─▶ carry home checksums into their pages ─▶ write the changed shards, each over
-//! its older copy ─▶ write the table of objects, if one changed (`table`) ─▶ flush ─▶ wait until every
+//! mark the journal ─▶ carry home checksums into their pages, which go elsewhere (`pages`), and write the pages of
+//! pointers above them ─▶ write the changed shards, each over its older copy ─▶ write the table of objects, if one changed (`table`) ─▶ flush ─▶ wait until every
 //! batch that a shard or the table may show is durable ─▶ write the root ─▶ cut the journal at the mark
 //! ```
 //! A step that fails on the last home of the metadata ends the attempt: the root before still holds, and
-//! what was written lies over older copies alone. The next attempt writes the same copies again. A root that
+//! what was written lies over older copies and free pages alone. The next attempt writes them again. A root that
 //! failed may be on the drive all the same, so it is written again, and nothing else before it.
 //!
 //! Shards show the recorded state at the moment they are written, which may be younger than the
@@ -16,23 +16,25 @@
 //! one page, at a time per command.
 
 mod pages;
+mod parts;
 
 pub(crate) use self::pages::{PageRead, PageReads};
+pub(crate) use self::parts::Parts;
 use crate::format::image::IMAGE_PAGE_BYTES;
-use crate::format::page::PAGE_BYTES;
+use crate::format::layout::Layout;
+use crate::format::pointer::PAGE_BYTES;
 use crate::format::shard::{Root, RootImage, SHARD_BYTES};
 use crate::io::DeviceIo;
-use crate::map::Map;
 use crate::map::batches::Batches;
 use crate::map::bits::Bits;
 use crate::map::checksums::HomeChecksums;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
-use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
+use crate::pages::PageWrite;
 use crate::port::IoOp;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
 
@@ -52,30 +54,12 @@ enum Stage {
     #[default]
     Idle,
     Pages,
+    Pointers,
     Shards,
     Table,
     Flush,
     AwaitBatch,
     Root,
-}
-
-/// What a checkpoint is made of, and where it goes.
-#[derive(Debug)]
-pub(crate) struct Parts<'a> {
-    pub(crate) io: &'a mut DeviceIo,
-    pub(crate) metadata: &'a MetadataHomes,
-    pub(crate) metadata_replica: &'a mut MetadataReplica,
-    pub(crate) journal: &'a mut Journal,
-    pub(crate) map: &'a mut Map,
-    pub(crate) checksums: &'a mut HomeChecksums,
-    pub(crate) objects: &'a mut Objects,
-    pub(crate) batches: Batches,
-}
-
-impl Parts<'_> {
-    fn homes(&self) -> Vec<DeviceId> {
-        self.metadata.metadata_homes(self.io)
-    }
 }
 
 /// State of checkpoints.
@@ -217,6 +201,11 @@ impl Checkpoint {
         self.retry_at = now + Duration::from_ns(RETRY_AFTER.ns << self.attempts.min(6));
     }
 
+    /// The last attempt has failed, and there will be another.
+    pub(crate) fn is_tried_again(&self) -> bool {
+        self.attempts > 0 && !self.has_failed()
+    }
+
     /// Number of the newest durable one.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -265,6 +254,7 @@ impl Checkpoint {
             || checksums.fresh_count() > FRESH_CHECKSUMS_MAX
             || self.stop == StopState::Asked
             || metadata_replica.wants_checkpoint(io)
+            || self.is_tried_again() && metadata_replica.awaits_checkpoint()
     }
 
     /// A commit waits for room, of which much is kept for others. One that is under way makes some.
@@ -299,6 +289,8 @@ impl Checkpoint {
         assert_eq!(self.dirty.len(), self.copies.len(), "one bit a shard");
         self.next_shard = 0;
         self.next_page = 0;
+        let in_place = parts.io.breaks(Mutant::LeafInPlace);
+        parts.checksums.begin_checkpoint(in_place);
         let objects = &mut *parts.objects;
         let is_due = objects.has_table() && (objects.take_unsaved() || self.image.is_none());
         self.image_job = is_due.then(|| ImageJob::begin(self.number + 1, self.image));
@@ -314,6 +306,7 @@ impl Checkpoint {
             match before {
                 Stage::Idle => return None,
                 Stage::Pages => wanted = self.carry_pages(parts),
+                Stage::Pointers => self.write_pointers(parts),
                 Stage::Shards => self.write_shards(parts),
                 Stage::Table => self.write_table(parts),
                 Stage::Flush => self.flush(parts),
@@ -351,10 +344,10 @@ impl Checkpoint {
         io.submit(device, op, Owner::Metadata(MetadataIo::Checkpoint));
     }
 
+    /// Writes pages with the values that they lack. Returns one that has to be in memory first.
     fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Option<u32> {
         if self.error {
             if self.outstanding == 0 {
-                parts.checksums.carried_done(false);
                 self.abandon(parts);
             }
             return None;
@@ -362,27 +355,55 @@ impl Checkpoint {
         while self.outstanding < IN_FLIGHT_MAX {
             let Some(page) = parts.checksums.next_fresh_page(self.next_page) else {
                 if self.outstanding == 0 {
-                    parts.checksums.carried_done(!self.error);
-                    self.stage = Stage::Shards;
+                    parts.checksums.pages_written();
+                    self.stage = Stage::Pointers;
                 }
                 return None;
             };
             if !parts.checksums.has_page(page) {
                 return Some(page);
             }
-            let (copy, bytes) = parts.checksums.carry(parts.io.config().pool, page);
+            let write = parts.checksums.carry(page);
             self.next_page = page + 1;
-            for device in parts.homes() {
-                let layout = &parts.io[device].layout;
-                assert!(u64::from(page) < layout.checksum_pages, "a page lies among the pages");
-                let offset_bytes =
-                    layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES;
-                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
-                self.submit(device, op, parts.io);
-            }
+            self.write_page(&write, parts);
             parts.metadata_replica.note_page(page);
         }
         None
+    }
+
+    fn write_page(&mut self, write: &PageWrite, parts: &mut Parts<'_>) {
+        self.write_everywhere(&write.bytes, false, parts, |layout| {
+            assert!(write.page < layout.checksum_pages, "a page lies among the pages");
+            layout.checksum_offset + write.page * PAGE_BYTES
+        });
+    }
+
+    /// Writes to each home, where its layout says.
+    fn write_everywhere(
+        &mut self,
+        bytes: &[u8],
+        fua: bool,
+        parts: &mut Parts<'_>,
+        offset: impl Fn(&Layout) -> u64,
+    ) {
+        for device in parts.homes() {
+            let offset_bytes = offset(&parts.io[device].layout);
+            let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua };
+            self.submit(device, op, parts.io);
+        }
+    }
+
+    /// Writes pages of pointers. Nobody reads them before the root is durable, so they go in any order.
+    fn write_pointers(&mut self, parts: &mut Parts<'_>) {
+        while self.outstanding < IN_FLIGHT_MAX {
+            let Some(write) = parts.checksums.write_pointers() else {
+                if self.outstanding == 0 {
+                    self.stage = Stage::Shards;
+                }
+                return;
+            };
+            self.write_page(&write, parts);
+        }
     }
 
     fn write_shards(&mut self, parts: &mut Parts<'_>) {
@@ -397,13 +418,10 @@ impl Checkpoint {
             self.written.set(shard, true);
             let copy = u64::from(!self.copies.get(shard));
             let bytes = parts.map.encode_shard(parts.io.config().pool, self.number + 1, shard);
-            for device in parts.homes() {
-                let layout = &parts.io[device].layout;
+            self.write_everywhere(&bytes, false, parts, |layout| {
                 assert!((shard as u64) < layout.shard_count, "a shard lies among the shards");
-                let offset_bytes = layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES;
-                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
-                self.submit(device, op, parts.io);
-            }
+                layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES
+            });
         }
     }
 
@@ -413,7 +431,6 @@ impl Checkpoint {
             self.stage = Stage::Flush;
             return;
         };
-        let homes = parts.homes();
         while self.outstanding < TABLE_IN_FLIGHT_MAX {
             if job.has_overflowed() {
                 if self.outstanding > 0 {
@@ -433,13 +450,10 @@ impl Checkpoint {
                 break;
             };
             parts.io.stats_mut().table_bytes += IMAGE_PAGE_BYTES;
-            for &device in &homes {
-                let layout = &parts.io[device].layout;
+            self.write_everywhere(&bytes, false, parts, |layout| {
                 assert!(index < layout.table_pages(), "a page lies in its area of the table");
-                let offset_bytes = layout.table_page_offset(job.area(), index);
-                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.clone(), fua: false };
-                self.submit(device, op, parts.io);
-            }
+                layout.table_page_offset(job.area(), index)
+            });
         }
         self.image_job = Some(job);
     }
@@ -465,7 +479,6 @@ impl Checkpoint {
             self.abandon(parts);
             return;
         }
-        parts.checksums.carried_durably();
         let batches = parts.batches;
         if batches.durable < self.composed
             || !batches.are_durable_as_rooted(self.objects_due, parts.objects)
@@ -486,6 +499,7 @@ impl Checkpoint {
             second_copy: self.copies_after().words().to_vec(),
             objects: if image.is_none() { parts.objects.records() } else { Vec::new() },
             image,
+            checksums: parts.checksums.root(),
         };
         self.root = root.encode(parts.io.config().pool);
         self.stage = Stage::Root;
@@ -499,13 +513,11 @@ impl Checkpoint {
             "a root is written when all that it names is durable"
         );
         assert!(self.outstanding == 0 && !self.error, "one try of a root at a time");
-        for device in parts.homes() {
-            let layout = parts.io[device].layout;
-            let bytes = self.root.clone();
+        let bytes = self.root.clone();
+        self.write_everywhere(&bytes, true, parts, |layout| {
             assert!(bytes.len() as u64 <= layout.root_bytes, "creating objects is bounded by this");
-            let offset_bytes = layout.root_offset + number % 2 * layout.root_bytes;
-            self.submit(device, IoOp::WriteMeta { offset_bytes, bytes, fua: true }, parts.io);
-        }
+            layout.root_offset + number % 2 * layout.root_bytes
+        });
     }
 
     /// An attempt failed before its root: the checkpoint before still holds, and what has changed since is
@@ -524,6 +536,7 @@ impl Checkpoint {
         if self.image_job.take().is_some() {
             parts.objects.note_unsaved();
         }
+        parts.checksums.failed();
         self.stage = Stage::Idle;
         self.note_failed(parts.io.now());
     }
@@ -554,6 +567,7 @@ impl Checkpoint {
             self.stop = StopState::Done;
         }
         assert!(!self.error, "an attempt that failed cuts nothing off the journal");
+        parts.checksums.durable();
         parts.journal.cut(self.mark.0);
         parts.io.stats_mut().checkpoints += 1;
     }

@@ -1,12 +1,14 @@
 //! Pages of home checksums on their way into memory, and those that cannot be read.
+//!
+//! A page has moved when a checkpoint was durable while it was read. Then it is read where it is now. Its pointer
+//! has the CRC, so any drive that has these bytes will do, and an older page is never taken.
 
 use crate::device::{Class, Job};
-use crate::format::page::PAGE_BYTES;
+use crate::format::pointer::{PAGE_BYTES, Pointer};
 use crate::io::DeviceIo;
-use crate::map::checksums::{HomeChecksums, Loaded};
+use crate::map::checksums::HomeChecksums;
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
-use crate::mutant::Mutant;
 use crate::owner::{Ended, MetadataIo, Owner};
 use crate::port::IoOp;
 use crate::requests::ordering::TaskId;
@@ -23,6 +25,16 @@ const RETRY_AFTER: Duration = Duration::from_ms(500);
 struct Unread {
     tries: u32,
     next: Instant,
+}
+
+/// A page that is being read.
+#[derive(Clone, Debug, Default)]
+struct PageRequest {
+    /// Requests that wait for it.
+    waiters: Vec<TaskId>,
+    /// What is wanted, and where it was looked for in vain.
+    wanted: Pointer,
+    tried: Vec<(DeviceId, u64)>,
 }
 
 /// How the read of a page has ended.
@@ -44,8 +56,7 @@ pub(crate) enum PageRead {
 /// Reads of pages that are under way, or failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageReads {
-    /// Which page, and the request that waits for it, if one does.
-    waiting: Vec<(u32, Option<TaskId>)>,
+    under_way: BTreeMap<u32, PageRequest>,
     /// Pages that nobody could read.
     unread: BTreeMap<u32, Unread>,
 }
@@ -57,21 +68,25 @@ impl PageReads {
         &mut self,
         page: u32,
         waiter: Option<TaskId>,
+        checksums: &HomeChecksums,
         (metadata, metadata_replica): (&MetadataHomes, &MetadataReplica),
         io: &mut DeviceIo,
     ) {
+        assert!(!checksums.has_page(page), "a page is read that is not in memory");
         let failed = self.unread.get(&page);
         if waiter.is_none() && failed.is_some_and(|failed| io.now() < failed.next) {
             return;
         }
-        let under_way = self.is_under_way(page);
-        if waiter.is_some() || !under_way {
-            self.waiting.push((page, waiter));
+        if let Some(request) = self.under_way.get_mut(&page) {
+            request.waiters.extend(waiter);
+            return;
         }
-        if !under_way {
-            let home = homes(page, metadata, metadata_replica, io).first().copied();
-            read(home.unwrap_or(metadata.first_metadata_home(io)), page, io);
-        }
+        let (wanted, waiters) = (checksums.place(page), waiter.into_iter().collect());
+        let mut request = PageRequest { waiters, wanted, tried: Vec::new() };
+        let places = places(page, wanted, metadata, metadata_replica, io);
+        let first = places.first().copied();
+        request.read(first.unwrap_or((metadata.first_metadata_home(io), wanted.page)), page, io);
+        self.under_way.insert(page, request);
     }
 
     /// A page was read, or not.
@@ -83,33 +98,27 @@ impl PageReads {
         (metadata, metadata_replica): (&MetadataHomes, &MetadataReplica),
         io: &mut DeviceIo,
     ) -> PageRead {
-        assert!(self.is_under_way(page), "a page comes that somebody has asked for");
-        let found = if !io.config().contents {
+        let request = self.under_way.get_mut(&page).expect("a page comes that somebody asked for");
+        if !io.config().contents {
             checksums.load_empty(page);
-            Loaded::Sound
-        } else if ended.status.is_ok() {
-            checksums.load(io.config().pool, page, ended.bytes)
-        } else {
-            Loaded::Lost
-        };
-        if found != Loaded::Sound {
-            // another home may have it, or a newer one
-            io.stats_mut().checksum_errors += 1;
-            let homes = homes(page, metadata, metadata_replica, io);
-            let at = homes.iter().position(|&home| home == ended.device);
-            if let Some(&next) = homes.get(at.map_or(0, |at| at + 1)) {
-                read(next, page, io);
+        } else if ended.status.is_err() || !checksums.load(page, ended.bytes) {
+            let wanted = checksums.place(page);
+            let places = places(page, wanted, metadata, metadata_replica, io);
+            if request.tried.last().is_some_and(|read| places.contains(read)) {
+                io.stats_mut().checksum_errors += 1;
+            } // else it has moved meanwhile, so nothing was wrong with what was read
+            if request.wanted != wanted {
+                (request.wanted, request.tried) = (wanted, Vec::new());
+            }
+            let next = places.into_iter().find(|place| !request.tried.contains(place));
+            if let Some(next) = next.filter(|_| !checksums.has_page(page)) {
+                request.read(next, page, io);
                 return PageRead::GoesOn;
             }
         }
         let is_loaded = checksums.has_page(page);
-        let mut waiters = Vec::new();
-        self.waiting.retain(|&(known, waiter)| {
-            if known == page {
-                waiters.extend(waiter);
-            }
-            known != page
-        });
+        let request = self.under_way.remove(&page).expect("found above");
+        let waiters = request.waiters;
         let mut is_unread = false;
         if is_loaded {
             self.unread.remove(&page);
@@ -129,7 +138,7 @@ impl PageReads {
         if failed.tries > TRIES_MAX {
             self.unread.remove(&page);
             io.stats_mut().lost_pages += 1;
-            checksums.load_empty(page);
+            checksums.load_lost(page);
             return false;
         }
         true
@@ -143,36 +152,50 @@ impl PageReads {
 
     /// Is this page on its way?
     pub(crate) fn is_under_way(&self, page: u32) -> bool {
-        self.waiting.iter().any(|(known, _)| *known == page)
+        self.under_way.contains_key(&page)
     }
 
     /// Pages on their way, each with a request that waits for it, if one does.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (u32, Option<TaskId>)> + '_ {
-        self.waiting.iter().copied()
+        self.under_way.iter().flat_map(|(&page, request)| {
+            let nobody = request.waiters.is_empty().then_some(None);
+            request
+                .waiters
+                .iter()
+                .copied()
+                .map(Some)
+                .chain(nobody)
+                .map(move |waiter| (page, waiter))
+        })
     }
 }
 
-/// Who has this page, in the order in which they are asked. The drive that follows is the last one, and only
-/// where it has what the others have.
-fn homes(
+/// Where this page lies, in the order in which the drives are asked. The drive that follows is the last one. It
+/// has the page where its own pointer has the same CRC.
+fn places(
     page: u32,
+    wanted: Pointer,
     metadata: &MetadataHomes,
     metadata_replica: &MetadataReplica,
     io: &DeviceIo,
-) -> Vec<DeviceId> {
-    let believes_all = io.breaks(Mutant::BelievesLagging);
-    let mut homes =
-        if believes_all { metadata.metadata_homes(io) } else { metadata.sound_homes(io) };
-    homes.extend(metadata_replica.level_home(page));
-    homes
+) -> Vec<(DeviceId, u64)> {
+    let homes = metadata.sound_homes(io).into_iter();
+    let mut places: Vec<_> = homes.map(|home| (home, wanted.page)).collect();
+    places.extend(metadata_replica.place_of(page, wanted));
+    places
 }
 
-fn read(device: DeviceId, page: u32, io: &mut DeviceIo) {
-    let layout = &io[device].layout;
-    let op = IoOp::ReadMeta {
-        offset_bytes: layout.checksum_offset + u64::from(page) * 2 * PAGE_BYTES,
-        length_bytes: 2 * PAGE_BYTES,
-    };
-    let job = Job::Io(op, Owner::Metadata(MetadataIo::ChecksumPage(page)));
-    io.enqueue(device, Class::Read, job, None);
+impl PageRequest {
+    fn read(&mut self, place: (DeviceId, u64), number: u32, io: &mut DeviceIo) {
+        self.tried.push(place);
+        let (device, page) = place;
+        let layout = &io[device].layout;
+        assert!(page < layout.checksum_pages, "a page lies among the pages");
+        let op = IoOp::ReadMeta {
+            offset_bytes: layout.checksum_offset + page * PAGE_BYTES,
+            length_bytes: PAGE_BYTES,
+        };
+        let job = Job::Io(op, Owner::Metadata(MetadataIo::ChecksumPage(number)));
+        io.enqueue(device, Class::Read, job, None);
+    }
 }

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! every drive:  superblock A | journal | roots A B | shards (two copies each) | …
-//! SSD:          … | home checksums (two copies a page) | tables of objects A B | slots | superblock B
+//! SSD:          … | pages of home checksums | tables of objects A B | slots | superblock B
 //! hard drive:   … | the same, where it leads or follows | homes | log | superblock B
 //! ```
 //! All of it is computed once, at format, and kept in the superblock: later programs may choose
 //! other sizes and still read this pool.
 
 use super::cursor::{Reader, Writer};
-use super::{FormatError, image, page, shard};
+use super::{FormatError, image, pointer, shard};
 use crate::config::{EngineConfig, Role};
 use tandem_block::{BLOCK_BYTES, KIB, MIB};
 
@@ -43,7 +43,7 @@ pub struct Layout {
     pub shard_count: u64,
     /// Start of the home checksum pages; 0 if this drive holds none.
     pub checksum_offset: u64,
-    /// How many pages, each with two copies.
+    /// How many pages: those of two tables.
     pub checksum_pages: u64,
     /// Start of the homes; hard drives only.
     pub home_offset: u64,
@@ -61,25 +61,22 @@ pub struct Layout {
     pub table_bytes: u64,
 }
 
-/// Fields of a layout without a table of objects.
-const FIELDS: usize = 13;
+/// Fields of a layout.
+const FIELDS: usize = 15;
 
 /// Room for one root at most (guess: the plan for 4 PiB takes 1 MiB, and a start holds all roots in memory).
 const ROOT_BYTES_MAX: u64 = 64 * MIB;
 
 impl Layout {
     pub(super) fn encode(&self, out: &mut Writer) {
-        let fields = self.fields();
-        let count = if self.has_table() { fields.len() } else { FIELDS };
-        for &value in &fields[..count] {
+        for value in self.fields() {
             out.u64(value);
         }
     }
 
-    pub(super) fn decode(reader: &mut Reader<'_>, has_table: bool) -> Result<Layout, FormatError> {
-        let mut v = [0u64; FIELDS + 2];
-        let count = if has_table { v.len() } else { FIELDS };
-        for value in &mut v[..count] {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Layout, FormatError> {
+        let mut v = [0u64; FIELDS];
+        for value in &mut v {
             *value = reader.u64()?;
         }
         Ok(Layout {
@@ -123,7 +120,7 @@ impl Layout {
         self.table_bytes / image::IMAGE_PAGE_BYTES
     }
 
-    fn fields(&self) -> [u64; FIELDS + 2] {
+    fn fields(&self) -> [u64; FIELDS] {
         [
             self.journal_offset,
             self.journal_bytes,
@@ -155,7 +152,7 @@ impl Layout {
             (self.journal_offset, self.journal_bytes),
             (self.root_offset, self.root_bytes.saturating_mul(2)),
             (self.shard_offset, self.shard_count.saturating_mul(2 * shard::SHARD_BYTES)),
-            (self.checksum_offset, self.checksum_pages.saturating_mul(2 * page::PAGE_BYTES)),
+            (self.checksum_offset, self.checksum_pages.saturating_mul(pointer::PAGE_BYTES)),
             (self.table_offset, self.table_bytes.saturating_mul(2)),
             (self.home_offset, self.home_blocks.saturating_mul(BLOCK_BYTES)),
             (self.slot_offset, self.slot_count.saturating_mul(BLOCK_BYTES)),
@@ -260,15 +257,18 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         layout.journal_bytes = journal_bytes;
         at += layout.journal_bytes;
         layout.root_offset = at;
-        layout.root_bytes = (config.root_bytes + shard_count / 4).next_multiple_of(BLOCK_BYTES);
+        // a bit for each shard and copy, and the pointers to a table in pages
+        layout.root_bytes =
+            (config.root_bytes + shard_count / 4 + BLOCK_BYTES).next_multiple_of(BLOCK_BYTES);
         at += 2 * layout.root_bytes;
         layout.shard_offset = at;
         layout.shard_count = shard_count;
         at += 2 * shard_count * shard::SHARD_BYTES;
         if config.keeps_checksums(index) {
             layout.checksum_offset = at;
-            layout.checksum_pages = homes_max.div_ceil(page::PAGE_CHECKSUMS as u64);
-            at += 2 * layout.checksum_pages * page::PAGE_BYTES;
+            layout.checksum_pages =
+                pointer::area_pages(homes_max.div_ceil(pointer::LEAF_BLOCKS as u64));
+            at += layout.checksum_pages * pointer::PAGE_BYTES;
             at = layout.place_table(table_bytes(config, smallest), at);
         }
         let end = down(device.capacity_bytes).saturating_sub(SUPERBLOCK_BYTES);

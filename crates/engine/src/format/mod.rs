@@ -46,6 +46,17 @@ pub enum FormatError {
         /// Which structure.
         what: &'static str,
     },
+    /// A program of before version 3 wrote this.
+    #[error(
+        "{what} has version {found}, made by an earlier Tandem: serve the pool with that program, and copy its \
+         volumes to a new pool, as with 'nbdcopy'"
+    )]
+    Earlier {
+        /// Which structure.
+        what: &'static str,
+        /// The version found.
+        found: u32,
+    },
     /// A newer program wrote this.
     #[error("{what} has version {found}, this program knows {known}: use a newer program")]
     Version {

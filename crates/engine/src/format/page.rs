@@ -1,74 +1,40 @@
-//! Where are the checksums of the homes?
-//!
-//! Source: design decision 7: those of homes lie in a paged, journalled table. A page holds the
-//! CRC-32C of 1016 consecutive home blocks. Two copies a page, written in turn; the sound one with
-//! the higher version holds.
+//! The checksums of 1,024 homes that follow each other: a leaf of the table of home checksums.
 //!
 //! ```text
-//! page = magic u32, crc u32, index u64, version u64, pool u64 (low half), checksum u32 x 1016
+//! page = checksum u32 x 1024
 //! ```
+//! Its pointer has the CRC, which covers pool, table and number as well (`pointer`). Where a page was never
+//! written the pointer is to nothing, and all checksums are 0.
 
-use super::cursor::{Reader, Writer};
-use super::{FormatError, crc32c};
+use super::FormatError;
+use super::pointer::LEAF_BLOCKS;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 4096;
-const HEADER_BYTES: usize = 32;
 /// Checksums in a page.
-pub const PAGE_CHECKSUMS: usize = (PAGE_BYTES as usize - HEADER_BYTES) / 4;
-const MAGIC: u32 = u32::from_le_bytes(*b"TCP1");
+pub const PAGE_CHECKSUMS: usize = LEAF_BLOCKS;
+
+/// The checksums of a page.
+pub type Checksums = [u32; PAGE_CHECKSUMS];
 
 /// The bytes of a page.
-pub fn encode(pool: u128, index: u64, version: u64, checksums: &[u32; PAGE_CHECKSUMS]) -> Vec<u8> {
-    let mut out = Writer { bytes: Vec::with_capacity(PAGE_BYTES as usize) };
-    out.u32(MAGIC);
-    out.u32(0);
-    out.u64(index);
-    out.u64(version);
-    out.u64(pool as u64);
-    for &checksum in checksums {
-        out.u32(checksum);
-    }
-    assert_eq!(out.bytes.len(), PAGE_BYTES as usize, "the checksums fill a page");
-    let crc = crc32c(&out.bytes);
-    out.patch_u32(4, crc);
-    out.bytes
+pub fn encode(checksums: &Checksums) -> Vec<u8> {
+    let bytes: Vec<u8> = checksums.iter().flat_map(|checksum| checksum.to_le_bytes()).collect();
+    assert_eq!(bytes.len() as u64, PAGE_BYTES, "the checksums fill a page");
+    bytes
 }
 
-/// Reads a page; returns its version. A page of zeroes was never written: version 0.
+/// Reads a page.
 ///
 /// # Errors
-/// Damaged, of another pool or index.
-pub fn decode(
-    bytes: &[u8],
-    pool: u128,
-    index: u64,
-    checksums: &mut [u32; PAGE_CHECKSUMS],
-) -> Result<u64, FormatError> {
-    const WHAT: &str = "home checksum page";
-    let mut reader = Reader::new(bytes, WHAT);
-    if bytes.len() != PAGE_BYTES as usize {
-        return Err(FormatError::Short { what: WHAT, at: bytes.len() });
+/// If it is cut short.
+pub fn decode(bytes: &[u8]) -> Result<Box<Checksums>, FormatError> {
+    if bytes.len() as u64 != PAGE_BYTES {
+        return Err(FormatError::Short { what: "home checksum page", at: bytes.len() });
     }
-    if bytes.iter().all(|&b| b == 0) {
-        checksums.fill(0);
-        return Ok(0);
+    let mut checksums = Box::new([0; PAGE_CHECKSUMS]);
+    for (checksum, bytes) in checksums.iter_mut().zip(bytes.chunks_exact(4)) {
+        *checksum = u32::from_le_bytes(bytes.try_into().expect("chunks of four"));
     }
-    if reader.u32()? != MAGIC {
-        return Err(FormatError::Magic { what: WHAT });
-    }
-    let crc = reader.u32()?;
-    let mut covered = bytes.to_vec();
-    covered[4..8].fill(0);
-    if crc32c(&covered) != crc {
-        return Err(FormatError::Checksum { what: WHAT });
-    }
-    let (found, version) = (reader.u64()?, reader.u64()?);
-    if found != index || reader.u64()? != pool as u64 {
-        return Err(FormatError::Field { what: WHAT, field: "index or pool", value: found });
-    }
-    for checksum in checksums {
-        *checksum = reader.u32()?;
-    }
-    Ok(version)
+    Ok(checksums)
 }

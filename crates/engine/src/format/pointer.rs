@@ -23,6 +23,13 @@ pub const LEAF_BLOCKS: usize = 1024;
 /// Pointers in a page.
 pub const POINTERS: usize = PAGE_BYTES as usize / POINTER_BYTES;
 pub(crate) const POINTER_BYTES: usize = 16;
+/// Leaves of a table at most: those of 4 PiB.
+pub const LEAVES_MAX: u64 = 1 << 30;
+/// The table of the checksums of homes.
+pub const HOME_CHECKSUMS: u8 = 1;
+/// Pages of an area beside those of two tables. A leaf that changes again before its checkpoint is durable is
+/// written anew before the page that it had is free.
+const AREA_PAGES_SPARE: u64 = 16;
 /// Numbers of blocks, slots and pages are below this one: it stands for none.
 pub const NUMBERS_END: u64 = (1 << 40) - 1;
 
@@ -84,6 +91,11 @@ impl PageName {
 }
 
 impl Pointer {
+    /// Does the other one point to the same bytes of the same page, wherever they lie? Of two drives.
+    pub fn is_same(&self, other: &Pointer) -> bool {
+        (self.kind, self.pages, self.crc) == (other.kind, other.pages, other.crc)
+    }
+
     /// Appends it.
     ///
     /// # Panics
@@ -138,6 +150,85 @@ impl Pointer {
             return wrong("number of blocks", u64::from(on_ssd));
         }
         Ok(Pointer { kind, ..found })
+    }
+}
+
+/// Pages of pointers on each level above so many leaves, the lowest first.
+pub(crate) fn pages_of_levels(leaves: u64) -> Vec<u64> {
+    let mut below = leaves;
+    let mut pages = Vec::new();
+    while below > POINTERS as u64 {
+        below = below.div_ceil(POINTERS as u64);
+        pages.push(below);
+    }
+    pages
+}
+
+/// Pages of a table with so many leaves of one page each, and of all pointers above them.
+pub(crate) fn pages_at_most(leaves: u64) -> u64 {
+    leaves + pages_of_levels(leaves).into_iter().sum::<u64>()
+}
+
+/// Pages of an area in which a table of leaves of one page each always finds room: those of the durable root,
+/// and of one more.
+pub fn area_pages(leaves: u64) -> u64 {
+    if leaves == 0 { 0 } else { 2 * pages_at_most(leaves) + AREA_PAGES_SPARE }
+}
+
+/// A table as a root names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableRoot {
+    /// How many leaves it has, `LEAVES_MAX` at most.
+    pub leaves: u64,
+    /// Pointers to the highest pages, or to the leaves of a table that has few.
+    pub top: Vec<Pointer>,
+}
+
+impl TableRoot {
+    /// A table of which nothing was written.
+    pub fn empty(leaves: u64) -> Self {
+        let highest = pages_of_levels(leaves).last().copied().unwrap_or(leaves);
+        TableRoot { leaves, top: vec![Pointer::default(); highest as usize] }
+    }
+
+    /// How many levels of pages stand between the root and the leaves.
+    pub fn levels(&self) -> u8 {
+        pages_of_levels(self.leaves).len() as u8
+    }
+
+    /// Appends it.
+    pub(super) fn write(&self, out: &mut Writer) {
+        assert_eq!(
+            self.top.len(),
+            TableRoot::empty(self.leaves).top.len(),
+            "a root has all pointers"
+        );
+        out.u64(self.leaves);
+        out.u32(self.top.len() as u32);
+        out.u32(0);
+        self.top.iter().for_each(|pointer| pointer.write(out));
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What no pool writes.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<TableRoot, FormatError> {
+        let wrong =
+            |field, value| Err(FormatError::Field { what: "checkpoint root", field, value });
+        let leaves = reader.u64()?;
+        if leaves > LEAVES_MAX {
+            return wrong("number of leaves", leaves);
+        }
+        let (count, zero) = (reader.u32()?, reader.u32()?);
+        let mut found = TableRoot::empty(leaves);
+        if count as usize != found.top.len() || zero != 0 {
+            return wrong("number of pointers", u64::from(count));
+        }
+        for pointer in &mut found.top {
+            *pointer = Pointer::read(reader)?;
+        }
+        Ok(found)
     }
 }
 

@@ -10,13 +10,15 @@
 //! shard = magic u32, crc u32, pool u128, checkpoint u64, index u64, zero to 64, body
 //! slot  = owner u32, checksum u32, mask u8, order u8, 0 u16        (12 bytes; mask 255: whole block)
 //! root  = magic u32, crc u32, pool u128, checkpoint u64, replay sequence u64, replay offset u64,
-//!         replay upto u64, object bytes u32, bitmap words u32, [table], bitmap of written shards, bitmap of the
-//!         copies that hold (0: the first), object records
+//!         replay upto u64, object bytes u32, bitmap words u32, [table], home checksums, bitmap of written shards,
+//!         bitmap of the copies that hold (0: the first), object records
 //! table = generation u64, pages u32, area u32, crc u32, 0 u32      in a root with the second magic: the
 //!         objects are in a table of their own, and not in the root
+//! home checksums = leaves u64, pointers u32, 0 u32, pointer x so many (`pointer`)
 //! ```
 
 use super::cursor::{Reader, Writer};
+use super::pointer::TableRoot;
 use super::{FormatError, crc32c};
 use crate::map::slots::number_from_disk;
 
@@ -29,8 +31,8 @@ pub(crate) const SHARD_SLOTS: usize = (SHARD_BYTES as usize - HEADER_BYTES) / SL
 /// Home bits in one shard, a multiple of 64.
 pub(crate) const SHARD_HOMES: usize = (SHARD_BYTES as usize - HEADER_BYTES) / 8 * 64;
 const SHARD_MAGIC: u32 = u32::from_le_bytes(*b"TSH1");
-const ROOT_MAGIC: u32 = u32::from_le_bytes(*b"TRT1");
-const ROOT_WITH_TABLE_MAGIC: u32 = u32::from_le_bytes(*b"TRT2");
+const ROOT_MAGIC: u32 = u32::from_le_bytes(*b"TRT3");
+const ROOT_WITH_TABLE_MAGIC: u32 = u32::from_le_bytes(*b"TRT4");
 
 /// Shards for this many slots.
 pub(crate) fn slot_shards(slots: u64) -> u64 {
@@ -178,6 +180,8 @@ pub struct Root {
     pub objects: Vec<u8>,
     /// The table of objects.
     pub image: Option<RootImage>,
+    /// The table of the checksums of homes.
+    pub checksums: TableRoot,
 }
 
 pub(super) const ROOT_HEADER_BYTES: usize = 64;
@@ -214,6 +218,7 @@ impl Root {
             out.u32(image.crc);
             out.u32(0);
         }
+        self.checksums.write(&mut out);
         assert_eq!(self.written.len(), self.second_copy.len(), "one bit a shard in both");
         for &word in self.written.iter().chain(&self.second_copy) {
             out.u64(word);
@@ -251,6 +256,7 @@ impl Root {
         }
         let image =
             if magic == ROOT_WITH_TABLE_MAGIC { Some(root_image(&mut reader)?) } else { None };
+        let checksums = TableRoot::read(&mut reader)?;
         let mut bitmaps = [Vec::with_capacity(words), Vec::with_capacity(words)];
         for bitmap in &mut bitmaps {
             for _ in 0..words {
@@ -277,6 +283,7 @@ impl Root {
             second_copy,
             objects,
             image,
+            checksums,
         })
     }
 }
@@ -306,6 +313,7 @@ mod tests {
             second_copy: vec![0],
             objects: Vec::new(),
             image: None,
+            checksums: TableRoot::empty(300),
         }
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! 0 magic u64 | 8 crc u32 | 12 version u32 | 16 incompatible features u64 | 24 generation u64
 //! 32 pool u128 | 48 device u128 | 64 index u8, role u8, members u8, clean u8 | 68 capacity u64
-//! … layout 13 x u64, with version 2 15 x u64 | members (uuid u128, role u8, capacity u64) | pool name
+//! … layout 15 x u64 | members (uuid u128, role u8, capacity u64) | pool name
 //! state u8 (0 none, 1 copying, 2 replaced), index u8, uuid u128 of a successor
 //! with feature 1: members x standing u8 (0 serves, 1 is drained, 2 gone); what is numbered of each that is
 //!     gone: first logical block u64, homes u64, slots u64
@@ -19,9 +19,7 @@ use tandem_block::BLOCK_BYTES;
 
 const WHAT: &str = "superblock";
 const MAGIC: u64 = u64::from_le_bytes(*b"TANDEMSB");
-/// Drives without a table of objects are as they were before there was one.
-const VERSION: u32 = 1;
-const VERSION_WITH_TABLE: u32 = 2;
+const VERSION: u32 = 3;
 /// Incompatible feature: not every member serves.
 const FEATURE_STANDINGS: u64 = 1;
 /// Homes of blocks may lie at others' numbers.
@@ -260,7 +258,7 @@ impl Superblock {
         let mut out = Writer::default();
         out.u64(MAGIC);
         out.u32(0);
-        out.u32(if self.layout.has_table() { VERSION_WITH_TABLE } else { VERSION });
+        out.u32(VERSION);
         let standings = if all_serve { 0 } else { FEATURE_STANDINGS };
         let moved = if self.has_moved_homes { FEATURE_MOVED_HOMES } else { 0 };
         let second = if self.has_metadata_replica { FEATURE_METADATA_REPLICA } else { 0 };
@@ -321,9 +319,11 @@ impl Superblock {
         let known = FEATURE_STANDINGS | FEATURE_MOVED_HOMES | FEATURE_METADATA_REPLICA;
         let known = known | FEATURE_LAGGING;
         let unknown = features & !known;
-        if !(VERSION..=VERSION_WITH_TABLE).contains(&version) || unknown != 0 {
-            let known = VERSION_WITH_TABLE;
-            return Err(FormatError::Version { what: WHAT, found: version, known });
+        if version < VERSION {
+            return Err(FormatError::Earlier { what: WHAT, found: version });
+        }
+        if version > VERSION || unknown != 0 {
+            return Err(FormatError::Version { what: WHAT, found: version, known: VERSION });
         }
         let generation = reader.u64()?;
         let pool = reader.u128()?;
@@ -331,17 +331,13 @@ impl Superblock {
         let (index, own_role, count) = (reader.u8()?, role_of(reader.u8()?)?, reader.u8()?);
         let clean = reader.u8()? == 1;
         let own_capacity = reader.u64()?;
-        let has_table = version == VERSION_WITH_TABLE;
-        let layout = Layout::decode(&mut reader, has_table)?;
+        let layout = Layout::decode(&mut reader)?;
         if usize::from(count) > MEMBERS_MAX || index >= count {
             return Err(FormatError::Field { what: WHAT, field: "index", value: u64::from(index) });
         }
         let members = members_of(&mut reader, count)?;
         let own = Member { uuid: own_uuid, role: own_role, capacity_bytes: own_capacity };
-        if members[usize::from(index)] != own
-            || !layout.is_sane(own_capacity)
-            || layout.has_table() != has_table
-        {
+        if members[usize::from(index)] != own || !layout.is_sane(own_capacity) {
             return Err(FormatError::Field { what: WHAT, field: "layout or membership", value: 0 });
         }
         let name = reader.text()?;
@@ -409,7 +405,7 @@ mod tests {
         (with_table.layout.table_offset, with_table.layout.table_bytes) = (2 << 20, 65536);
         let block = with_table.encode();
         assert_eq!(Superblock::decode(&block).unwrap(), with_table);
-        assert_eq!(block[12], 2, "older programs refuse it");
+        assert_eq!(block[12], 3, "older programs refuse it");
         for state in [SuccessorState::Copying, SuccessorState::Replaced] {
             let mut replaced = sample();
             replaced.successor = Some(Successor { state, index: 1, uuid: 12 });
@@ -438,7 +434,7 @@ mod tests {
         let unknown = Superblock { lagging: 4, ..sample() };
         assert!(Superblock::decode(&unknown.bytes()).is_err(), "there are two members");
         let block = sample().encode();
-        assert_eq!((block[12], block[16]), (1, 0), "older programs read it");
+        assert_eq!((block[12], block[16]), (3, 0), "no feature is in use");
         assert_eq!(Superblock::decode(&block).unwrap(), sample());
         for at in 0..block.len() {
             let mut bad = block.clone();

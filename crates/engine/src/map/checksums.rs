@@ -1,47 +1,35 @@
 //! What is the checksum of a home block?
 //!
-//! Source: design decision 7. On the drive a table of pages; in RAM a bounded cache of pages as they
-//! are there, and over them the values that the journal holds and the pages do not have yet. A
-//! checkpoint carries those into the pages before it cuts the journal.
+//! Source: design decision 7. On the drive a table in pages (`pages`); in RAM a bounded cache of its leaves as they
+//! are there, and over them the values that the journal holds and the leaves do not have yet. A checkpoint
+//! carries those into the leaves before it cuts the journal.
+//!
+//! ```text
+//! set ─▶ fresh ─▶ carry (a checkpoint writes the leaf elsewhere) ─▶ carried ─▶ durable: the root names the leaf
+//!          ▲                                                              │
+//!          └──────────────────────── failed ◀─────────────────────────────┘
+//! ```
 
 use super::{FixedState, Logical};
-use crate::format::FormatError;
-use crate::format::page::{self, PAGE_CHECKSUMS};
+use crate::format::page::{self, Checksums, PAGE_CHECKSUMS};
+use crate::format::pointer::{HOME_CHECKSUMS, Kind, Pointer, TableRoot};
+use crate::pages::{Counts, PageWrite, Pages};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-#[derive(Clone, Debug)]
-struct Page {
-    version: u64,
-    checksums: Box<[u32; PAGE_CHECKSUMS]>,
-}
-
-/// Cache of the table.
+/// The table, and its cache.
 #[derive(Clone, Debug)]
 pub(crate) struct HomeChecksums {
-    pages: HashMap<u32, Page, FixedState>,
+    table: Pages,
+    pages: HashMap<u32, Box<Checksums>, FixedState>,
     order: VecDeque<u32>,
     pages_max: usize,
+    /// Pages in RAM that nobody could read.
+    lost: BTreeSet<u32>,
     /// Recorded values not yet in a page on the drive.
     fresh: BTreeMap<Logical, u32>,
-    /// Values whose pages are being written: until that is done, a page that was dropped from the
-    /// cache and read again may lack them.
+    /// Values whose pages no durable root names yet. A page that was read where it was before lacks them.
     carried: BTreeMap<Logical, u32>,
-    /// The versions that these pages are being given.
-    carried_versions: BTreeMap<u32, u64>,
-    /// Pages that were written and not flushed since: the copy that holds may be the other one.
-    unsure: BTreeSet<u32>,
-}
-
-/// What was found where a page is stored twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loaded {
-    /// Both copies are sound, or as before the page was ever written.
-    Sound,
-    /// One copy is damaged: it may have been the newer one, so the sound one may be too old.
-    Doubtful,
-    /// Neither can be read.
-    Lost,
 }
 
 /// Page that holds the block's checksum.
@@ -49,18 +37,49 @@ pub(crate) const fn page_of(block: Logical) -> u32 {
     (block / PAGE_CHECKSUMS as u64) as u32
 }
 
+/// Pages that hold the checksums of so many homes.
+pub(crate) const fn pages_of(homes: u64) -> u64 {
+    homes.div_ceil(PAGE_CHECKSUMS as u64)
+}
+
+fn no_checksums() -> Box<Checksums> {
+    Box::new([0; PAGE_CHECKSUMS])
+}
+
+fn blocks_of(page: u32) -> std::ops::Range<Logical> {
+    let first = u64::from(page) * PAGE_CHECKSUMS as u64;
+    first..first + PAGE_CHECKSUMS as u64
+}
+
 impl HomeChecksums {
-    /// An empty cache of at most so many pages.
+    /// A table without homes, and a cache of at most so many pages.
     pub(crate) fn new(pages_max: usize) -> Self {
         HomeChecksums {
+            table: Pages::new(0, HOME_CHECKSUMS, 0, 0),
             pages: HashMap::default(),
             order: VecDeque::new(),
             pages_max: pages_max.max(2),
+            lost: BTreeSet::new(),
             fresh: BTreeMap::new(),
             carried: BTreeMap::new(),
-            carried_versions: BTreeMap::new(),
-            unsure: BTreeSet::new(),
         }
+    }
+
+    /// An empty table for so many homes, in an area with so many pages.
+    pub(crate) fn begin_life(&mut self, pool: u128, homes: u64, area_pages: u64) {
+        assert!(self.fresh.is_empty() && self.carried.is_empty(), "a life begins with its records");
+        self.table = Pages::new(pool, HOME_CHECKSUMS, pages_of(homes), area_pages);
+    }
+
+    /// The table on the drives.
+    pub(crate) fn table(&self) -> &Pages {
+        &self.table
+    }
+
+    /// The table, while a start reads it.
+    pub(crate) fn table_mut(&mut self) -> &mut Pages {
+        assert!(self.carried.is_empty(), "a start reads the table before anything is carried");
+        &mut self.table
     }
 
     /// The checksum, if it is in RAM; otherwise the page must be loaded.
@@ -68,65 +87,73 @@ impl HomeChecksums {
         if let Some(&checksum) = self.fresh.get(&block).or_else(|| self.carried.get(&block)) {
             return Some(checksum);
         }
-        let page = self.pages.get(&page_of(block))?;
-        Some(page.checksums[block as usize % PAGE_CHECKSUMS])
+        let number = page_of(block);
+        match self.pages.get(&number) {
+            Some(page) => Some(page[block as usize % PAGE_CHECKSUMS]),
+            None => self.was_never_written(number).then_some(0),
+        }
     }
 
-    /// Is the page in RAM?
+    fn was_never_written(&self, page: u32) -> bool {
+        self.place(page).kind == Kind::Nothing
+    }
+
+    /// Where the page can be read.
+    pub(crate) fn place(&self, page: u32) -> Pointer {
+        self.table.leaf(u64::from(page))
+    }
+
+    /// Is the page in RAM? One that was never written is: it has no bytes on a drive.
     pub(crate) fn has_page(&self, page: u32) -> bool {
-        self.pages.contains_key(&page)
+        self.pages.contains_key(&page) || self.was_never_written(page)
     }
 
-    /// Takes a page that was read (the sounder and newer of its two copies), unless a newer one is known
-    /// from another home of the metadata.
-    pub(crate) fn load(&mut self, pool: u128, page: u32, bytes: &[u8]) -> Loaded {
-        let mut best: Option<Page> = None;
-        let (mut foreign, mut damaged) = (0, 0);
-        for copy in bytes.chunks_exact(page::PAGE_BYTES as usize) {
-            let mut checksums = Box::new([0u32; PAGE_CHECKSUMS]);
-            match page::decode(copy, pool, u64::from(page), &mut checksums) {
-                Ok(version) if best.as_ref().is_none_or(|best| version > best.version) => {
-                    best = Some(Page { version, checksums });
-                }
-                Ok(_) => {}
-                // what a drive held before it was formatted: such a page was never written
-                Err(FormatError::Magic { .. } | FormatError::Field { .. }) => foreign += 1,
-                Err(_) => damaged += 1,
-            }
+    /// Takes a page that was read. False: these are not the bytes that it has now.
+    pub(crate) fn load(&mut self, page: u32, bytes: &[u8]) -> bool {
+        if self.table.check_leaf(u64::from(page), bytes).is_err() {
+            return false;
         }
-        let never_written = || Page { version: 0, checksums: Box::new([0; PAGE_CHECKSUMS]) };
-        let best = best.or_else(|| (foreign == 2).then(never_written));
-        let Some(mut best) = best else { return Loaded::Lost };
-        self.bring_up_to_date(page, &mut best);
-        if self.pages.get(&page).is_none_or(|known| known.version < best.version) {
-            self.keep(page, best);
-        }
-        if damaged == 0 { Loaded::Sound } else { Loaded::Doubtful }
+        let Ok(mut checksums) = page::decode(bytes) else { return false };
+        self.lay_carried_over(page, &mut checksums);
+        self.keep(page, checksums);
+        true
     }
 
-    /// What was read while the page was being written may be what it was before.
-    fn bring_up_to_date(&self, number: u32, page: &mut Page) {
-        let Some(&version) = self.carried_versions.get(&number) else { return };
-        page.version = page.version.max(version);
-        let first = u64::from(number) * PAGE_CHECKSUMS as u64;
-        let range = first..first + PAGE_CHECKSUMS as u64;
-        for (&block, &checksum) in self.carried.range(range) {
-            page.checksums[(block - first) as usize] = checksum;
-        }
-    }
-
-    /// Takes a page as never written: in an event loop without contents nothing can be read.
+    /// Takes a page as never written: nobody can read it, or there is nothing to read, in an event loop without
+    /// contents.
     pub(crate) fn load_empty(&mut self, page: u32) {
-        self.keep(page, Page { version: 0, checksums: Box::new([0; PAGE_CHECKSUMS]) });
+        let mut checksums = no_checksums();
+        self.lay_carried_over(page, &mut checksums);
+        self.keep(page, checksums);
     }
 
-    fn keep(&mut self, number: u32, page: Page) {
+    /// A checkpoint may write the page just now.
+    fn lay_carried_over(&self, page: u32, checksums: &mut Checksums) {
+        for (&block, &checksum) in self.carried.range(blocks_of(page)) {
+            checksums[block as usize % PAGE_CHECKSUMS] = checksum;
+        }
+    }
+
+    /// Takes a page as never written, since nobody can read it.
+    pub(crate) fn load_lost(&mut self, page: u32) {
+        self.load_empty(page);
+        self.lost.insert(page);
+    }
+
+    /// Does the page in RAM lack what the one on the drives has, since nobody could read that?
+    pub(crate) fn is_lost(&self, page: u32) -> bool {
+        self.lost.contains(&page)
+    }
+
+    fn keep(&mut self, number: u32, page: Box<Checksums>) {
+        self.lost.remove(&number);
         if self.pages.insert(number, page).is_none() {
             self.order.push_back(number);
         }
         while self.pages.len() > self.pages_max {
             let oldest = self.order.pop_front().expect("every page is in the order");
             self.pages.remove(&oldest);
+            self.lost.remove(&oldest);
         }
         assert_eq!(self.order.len(), self.pages.len(), "each page in memory is in the order once");
     }
@@ -143,103 +170,209 @@ impl HomeChecksums {
 
     /// The first page from `from` on that has values to carry.
     pub(crate) fn next_fresh_page(&self, from: u32) -> Option<u32> {
-        let first = u64::from(from) * PAGE_CHECKSUMS as u64;
+        let first = blocks_of(from).start;
         self.fresh.range(first..).next().map(|(&block, _)| page_of(block))
     }
 
-    /// Carries the waiting values of a loaded page into it. Returns which copy to write (0 or 1)
-    /// and its bytes.
+    /// A checkpoint begins. `in_place` is a mutant.
+    pub(crate) fn begin_checkpoint(&mut self, in_place: bool) {
+        assert!(self.carried.is_empty(), "the checkpoint before this one has ended");
+        self.table.begin();
+        self.table.write_in_place(in_place);
+    }
+
+    /// Carries the waiting values of a loaded page into it. It is to be written elsewhere.
     ///
     /// # Panics
     /// If the page is not in RAM.
-    pub(crate) fn carry(&mut self, pool: u128, number: u32) -> (u64, Vec<u8>) {
-        let first = u64::from(number) * PAGE_CHECKSUMS as u64;
-        let range = first..first + PAGE_CHECKSUMS as u64;
+    pub(crate) fn carry(&mut self, number: u32) -> PageWrite {
+        let range = blocks_of(number);
         let values: Vec<(Logical, u32)> =
-            self.fresh.range(range).map(|(&block, &checksum)| (block, checksum)).collect();
+            self.fresh.range(range.clone()).map(|(&block, &checksum)| (block, checksum)).collect();
         assert!(!values.is_empty(), "a page is written for values that it lacks");
+        assert!(self.carried.range(range).next().is_none(), "a checkpoint carries a page once");
+        if !self.pages.contains_key(&number) {
+            assert!(self.was_never_written(number), "the page was loaded");
+            self.load_empty(number);
+        }
+        self.lost.remove(&number); // what is known of it is written
         let page = self.pages.get_mut(&number).expect("the page was loaded");
         for (block, checksum) in values {
-            page.checksums[(block - first) as usize] = checksum;
+            page[block as usize % PAGE_CHECKSUMS] = checksum;
             self.fresh.remove(&block);
             self.carried.insert(block, checksum);
         }
-        // a copy that may not be durable is written over itself, and never the one that is
-        page.version += if self.unsure.insert(number) { 1 } else { 2 };
-        let before = self.carried_versions.insert(number, page.version);
-        assert!(before.is_none(), "a checkpoint carries a page once");
-        let bytes = page::encode(pool, u64::from(number), page.version, &page.checksums);
-        (page.version % 2, bytes)
+        let bytes = page::encode(page);
+        let write = self.table.write(u64::from(number), (bytes, false), Counts::default());
+        write.expect("the area has room for two tables")
     }
 
-    /// A loaded page as it is on the drive: which copy it is and its bytes.
+    /// A page as it is on the drives: its bytes.
     ///
     /// # Panics
-    /// If the page is not in RAM.
-    pub(crate) fn encode(&self, pool: u128, number: u32) -> (u64, Vec<u8>) {
-        let page = self.pages.get(&number).expect("the page was loaded");
-        let bytes = page::encode(pool, u64::from(number), page.version, &page.checksums);
-        (page.version % 2, bytes)
+    /// If it is not in RAM.
+    pub(crate) fn encode(&self, number: u32) -> Vec<u8> {
+        assert!(!self.table.is_under_way(), "a page is copied as a durable root names it");
+        page::encode(self.pages.get(&number).expect("the page was loaded"))
     }
 
-    /// Every page that was carried until now is durable.
-    pub(crate) fn carried_durably(&mut self) {
-        assert!(self.carried.is_empty(), "pages are flushed when they are written");
-        self.unsure.clear();
+    /// All pages of this checkpoint were written: from now on they are read where they are now.
+    pub(crate) fn pages_written(&mut self) {
+        self.table.leaves_written();
     }
 
-    /// The pages that were carried are written (or not: then their values wait again).
-    pub(crate) fn carried_done(&mut self, written: bool) {
+    /// The next page of pointers that is to be written. `None`: there is no other.
+    pub(crate) fn write_pointers(&mut self) -> Option<PageWrite> {
+        self.table.write_pointers().expect("the area has room for two tables")
+    }
+
+    /// What the root says of the table.
+    pub(crate) fn root(&self) -> TableRoot {
+        self.table.root()
+    }
+
+    /// The root is durable.
+    pub(crate) fn durable(&mut self) {
+        self.table.durable();
         let carried = std::mem::take(&mut self.carried);
-        self.carried_versions.clear();
-        if !written {
-            for (block, checksum) in carried {
-                self.fresh.entry(block).or_insert(checksum);
-            }
+        let was_carried = |page: &u32| carried.range(blocks_of(*page)).next().is_some();
+        for page in self.lost.extract_if(.., was_carried) {
+            // it was taken as lost while it was being written, and can be read again now
+            self.pages.remove(&page);
+            self.order.retain(|&known| known != page);
         }
+    }
+
+    /// The checkpoint has failed, and none of its commands is under way: what it carried waits again.
+    pub(crate) fn failed(&mut self) {
+        self.table.failed();
+        for (block, checksum) in std::mem::take(&mut self.carried) {
+            self.fresh.entry(block).or_insert(checksum);
+        }
+    }
+}
+
+#[cfg(test)]
+impl HomeChecksums {
+    /// A table whose first page is on the drives, and not in memory.
+    pub(crate) fn with_a_page_on_the_drives(homes: u64, area_pages: u64) -> Self {
+        let mut table = HomeChecksums::new(2);
+        table.begin_life(0, homes, area_pages);
+        table.set(0, 1);
+        table.begin_checkpoint(false);
+        table.carry(0);
+        table.pages_written();
+        assert!(table.write_pointers().is_none(), "it is a small table");
+        table.durable();
+        table.pages.clear();
+        table.order.clear();
+        table
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::pointer::area_pages;
 
-    #[test]
-    fn a_page_that_is_read_while_it_is_written_has_what_is_written() {
+    const HOMES: u64 = 5 * PAGE_CHECKSUMS as u64;
+
+    fn table() -> HomeChecksums {
         let mut table = HomeChecksums::new(2);
-        table.load_empty(0);
-        table.set(5, 55);
-        let before = [table.encode(9, 0).1, vec![0; page::PAGE_BYTES as usize]].concat();
-        let (copy, _) = table.carry(9, 0);
-        // it is dropped, and read again before its write has ended
-        table.load_empty(1);
-        table.load_empty(2);
-        assert!(!table.has_page(0));
-        // what was being written is not damaged, it was never there
-        assert_eq!(table.load(9, 0, &before), Loaded::Sound);
-        table.carried_done(true);
-        table.carried_durably();
-        assert_eq!(table.get(5), Some(55), "the write has ended, and the cache has the page");
-        table.set(6, 66);
-        let (next, bytes) = table.carry(9, 0);
-        assert_ne!(copy, next, "the copy that holds is not written over");
-        let mut checksums = [0; PAGE_CHECKSUMS];
-        assert_eq!(page::decode(&bytes, 9, 0, &mut checksums), Ok(2));
-        assert_eq!((checksums[5], checksums[6]), (55, 66));
+        table.begin_life(9, HOMES, area_pages(5));
+        table
+    }
+
+    /// A checkpoint of one page, without its end.
+    fn carry(table: &mut HomeChecksums, page: u32) -> PageWrite {
+        table.begin_checkpoint(false);
+        let write = table.carry(page);
+        table.pages_written();
+        assert!(table.write_pointers().is_none(), "the root points to five leaves");
+        write
     }
 
     #[test]
-    fn a_page_that_may_not_be_durable_is_written_over_itself() {
-        let mut table = HomeChecksums::new(2);
-        table.load_empty(0);
+    fn a_page_that_is_read_while_it_is_written_has_what_is_written() {
+        let mut table = table();
         table.set(5, 55);
-        let first = table.carry(9, 0).0;
-        table.carried_done(false);
-        assert_eq!(table.get(5), Some(55), "it waits again");
-        assert_eq!(table.carry(9, 0).0, first, "the other copy is the one that holds");
-        table.carried_done(true);
-        table.carried_durably();
+        let old = carry(&mut table, 0);
+        table.durable();
         table.set(6, 66);
-        assert_ne!(table.carry(9, 0).0, first);
+        table.begin_checkpoint(false);
+        let new = table.carry(0);
+        assert_ne!(old.page, new.page, "the page that holds is not written over");
+        // it is dropped, and read again before its write has ended
+        table.load_empty(1);
+        table.load_empty(2);
+        assert!(!table.has_page(0) && table.place(0).page == old.page);
+        assert!(!table.load(0, &new.bytes), "it is read where the durable root has it");
+        assert!(table.load(0, &old.bytes));
+        table.pages_written();
+        assert!(table.write_pointers().is_none());
+        table.durable();
+        assert_eq!((table.get(5), table.get(6)), (Some(55), Some(66)), "the cache has the page");
+        assert_eq!(table.place(0).page, new.page);
+        assert!(
+            table.load(0, &new.bytes) && !table.load(0, &old.bytes),
+            "an older page is refused"
+        );
+    }
+
+    #[test]
+    fn what_a_failed_checkpoint_has_carried_waits_again() {
+        // (is there a newer value by then, the checksum)
+        for (is_newer, want) in [(false, 55), (true, 56)] {
+            let mut table = table();
+            table.set(5, 55);
+            carry(&mut table, 0);
+            if is_newer {
+                table.set(5, 56);
+            }
+            table.failed();
+            table.load_empty(0);
+            assert_eq!((table.get(5), table.fresh_count()), (Some(want), 1));
+            assert_eq!(table.next_fresh_page(0), Some(0));
+            carry(&mut table, 0);
+            table.durable();
+            assert_eq!((table.get(5), table.fresh_count()), (Some(want), 0));
+        }
+    }
+
+    /// Nobody could read it for long, while a checkpoint wrote it elsewhere.
+    #[test]
+    fn a_page_that_was_lost_is_read_again_when_its_checkpoint_is_durable() {
+        // (was it lost before the checkpoint, is it in memory behind it, the checksum of a block that was not carried)
+        for (is_before, is_known, want) in [(true, true, Some(0)), (false, false, None)] {
+            let mut table = HomeChecksums::with_a_page_on_the_drives(HOMES, area_pages(5));
+            table.set(5, 55);
+            if is_before {
+                table.load_lost(0);
+                assert!(table.is_lost(0));
+                carry(&mut table, 0);
+                assert!(!table.is_lost(0), "what is known of it is written");
+            } else {
+                table.load_empty(0); // it has the page
+                carry(&mut table, 0);
+                (1..=2).for_each(|page| table.load_empty(page));
+                table.load_lost(0);
+                assert_eq!(table.get(5), Some(55));
+            }
+            table.durable();
+            assert_eq!((table.has_page(0), table.get(0)), (is_known, want));
+        }
+    }
+
+    #[test]
+    fn a_page_that_was_never_written_is_not_read() {
+        let mut table = table();
+        assert!(table.has_page(4));
+        assert_eq!(table.get(HOMES - 1), Some(0));
+        table.set(HOMES - 1, 7);
+        carry(&mut table, 4);
+        table.durable();
+        (0..2).for_each(|page| table.load_empty(page));
+        assert!(!table.has_page(4), "it is on a drive now");
+        assert_eq!(table.get(HOMES - 1), None);
     }
 }

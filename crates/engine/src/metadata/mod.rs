@@ -14,10 +14,11 @@ mod rounds;
 
 pub(crate) use faults::PROBE_AFTER;
 
-use crate::format::page::PAGE_BYTES;
+use crate::format::pointer::PAGE_BYTES;
 use crate::format::superblock::MEMBERS_MAX;
 use crate::io::{DeviceIo, News};
 use crate::owner::{MetadataIo, Owner};
+use crate::pages::Pages;
 use crate::port::IoOp;
 use tandem_block::{DeviceId, Duration, Instant, IoError, MIB};
 
@@ -55,7 +56,7 @@ struct Levelling {
     /// Which of this life it is: an answer to one that was given up is for nobody.
     number: u64,
     device: DeviceId,
-    /// Bytes of the area of pages that were copied.
+    /// Up to here the area of pages was copied, or is not in use.
     copied_bytes: u64,
     under_way: bool,
     /// A checkpoint behind this one shows all shards there.
@@ -293,11 +294,6 @@ impl MetadataHomes {
         }
     }
 
-    fn page_area_bytes(&self, io: &DeviceIo) -> u64 {
-        let home = self.first_metadata_home(io);
-        io[home].layout.checksum_pages * 2 * PAGE_BYTES
-    }
-
     fn read_page_area(&mut self, levelling: Levelling, area_bytes: u64, io: &mut DeviceIo) {
         let home = self.first_metadata_home(io);
         assert!(home != levelling.device, "a drive that lags is not copied from");
@@ -330,7 +326,7 @@ impl MetadataHomes {
         levelling.under_way = true;
         let (device, at) = (levelling.device, levelling.copied_bytes);
         let layout = &io[device].layout;
-        let area_bytes = layout.checksum_pages * 2 * PAGE_BYTES;
+        let area_bytes = layout.checksum_pages * PAGE_BYTES;
         let length_bytes = bytes.len() as u64;
         assert!(length_bytes > 0, "a step of the copying moves some pages");
         assert!(length_bytes.is_multiple_of(PAGE_BYTES), "pages are copied whole");
@@ -366,9 +362,9 @@ impl MetadataHomes {
     }
 
     /// Does the copy of a drive that lags wait for a checkpoint after this one?
-    pub(crate) fn wants_checkpoint(&self, newest: u64, io: &DeviceIo) -> bool {
+    pub(crate) fn wants_checkpoint(&self, newest: u64, pages: &Pages) -> bool {
         self.levelling.is_some_and(|levelling| {
-            levelling.copied_bytes >= self.page_area_bytes(io)
+            levelling.copied_bytes >= pages.area_pages() * PAGE_BYTES
                 && newest <= levelling.after_checkpoint
         })
     }
@@ -391,17 +387,25 @@ impl MetadataHomes {
     }
 
     /// The next step of bringing a drive level. `newest`: the newest durable checkpoint; `may_copy`: no checkpoint
-    /// waits for pages. True: the drive is level, and another one may be next.
+    /// waits for pages. Pages that are in use are copied. True: the drive is level, and another one may be next.
     pub(crate) fn advance_levelling(
         &mut self,
         newest: u64,
         may_copy: bool,
+        pages: &Pages,
         io: &mut DeviceIo,
     ) -> bool {
-        let Some(levelling) = self.levelling.filter(|levelling| !levelling.under_way) else {
+        let area_bytes = pages.area_pages() * PAGE_BYTES;
+        let Some(levelling) = self.levelling.as_mut().filter(|levelling| !levelling.under_way)
+        else {
             return false;
         };
-        let area_bytes = self.page_area_bytes(io);
+        if may_copy {
+            // what no root names is not copied
+            let used = pages.next_used(levelling.copied_bytes / PAGE_BYTES);
+            levelling.copied_bytes = used.map_or(area_bytes, |page| page * PAGE_BYTES);
+        }
+        let levelling = *levelling;
         if levelling.copied_bytes < area_bytes {
             if may_copy {
                 self.read_page_area(levelling, area_bytes, io);

@@ -25,11 +25,13 @@ mod snapshot;
 pub(crate) use self::lag::Turn;
 pub(crate) use self::snapshot::{CheckpointState, Source};
 
+use crate::format::pointer::{HOME_CHECKSUMS, Pointer};
 use crate::format::shard::{Root, RootImage};
 use crate::io::DeviceIo;
 use crate::map::bits::Bits;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
+use crate::pages::Pages;
 use crate::port::IoOp;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -161,8 +163,8 @@ pub(crate) struct MetadataReplica {
     /// gives, so they are erased before anything is written over what they name. And which one is being erased.
     unknown_roots: [bool; 2],
     erasing: Option<usize>,
-    /// Pages of home checksums may have been carried to the SSDs that it never got.
-    has_old_pages: bool,
+    /// Its own table of home checksums. The pages of it lie elsewhere than on the SSDs.
+    table: Pages,
     /// Flushes of the drive so far, and what the one under way covers.
     flushes: u64,
     covers: u64,
@@ -206,10 +208,27 @@ impl MetadataReplica {
         self.home
     }
 
-    /// The drive, if it has this page of home checksums as the newest checkpoint left it.
-    pub(super) fn level_home(&self, page: u32) -> Option<DeviceId> {
-        let differs = self.due_pages.contains(&page) || self.taken_pages.contains(&page);
-        self.home.filter(|_| !differs && !self.gap && !self.behind && !self.has_old_pages)
+    /// A life begins with an empty table of home checksums, with the leaves of the one on the SSDs.
+    pub(crate) fn begin_table(&mut self, pool: u128, like: &Pages, area_pages: u64) {
+        self.table = Pages::new(pool, HOME_CHECKSUMS, like.leaves(), area_pages);
+    }
+
+    /// The table, while a start reads it.
+    pub(crate) fn table_mut(&mut self) -> &mut Pages {
+        assert!(self.stage == Stage::Idle, "a start reads the table before any snapshot");
+        &mut self.table
+    }
+
+    /// What a start has read of the table is not believed.
+    pub(crate) fn forget_table(&mut self) {
+        self.table = self.table.emptied();
+    }
+
+    /// The drive and the page, if it has these bytes of a page of home checksums.
+    pub(crate) fn place_of(&self, page: u32, wanted: Pointer) -> Option<(DeviceId, u64)> {
+        let home = self.home?;
+        let own = self.table.leaf(u64::from(page));
+        own.is_same(&wanted).then_some((home, own.page))
     }
 
     /// What recovery found on the drive: its newest root. It counts if it goes with the SSD's; units
@@ -220,6 +239,7 @@ impl MetadataReplica {
         own: Option<&Root>,
         unknown_roots: [bool; 2],
         leader: &Root,
+        table: &Pages,
         journal: &Journal,
         now: Instant,
     ) {
@@ -248,7 +268,14 @@ impl MetadataReplica {
         if !level {
             self.due_shards = bits(&leader.written);
             self.due_table = true;
-            self.has_old_pages = true;
+        }
+        if self.home.is_some() {
+            // which pages it lacks the CRCs say, whatever happened since its root was written
+            let mut from = 0;
+            while let Some(leaf) = table.next_that_differs(&self.table, from) {
+                self.due_pages.insert(leaf as u32);
+                from = leaf + 1;
+            }
         }
         self.written = leader.replay_sequence - 1;
         self.durable = self.written;

@@ -11,7 +11,8 @@
 
 use super::{MetadataReplica, Stage};
 use crate::device::{Class, Job};
-use crate::format::page::PAGE_BYTES;
+use crate::format::layout::Layout;
+use crate::format::pointer::{Kind, PAGE_BYTES};
 use crate::format::shard::{Root, SHARD_BYTES};
 use crate::io::DeviceIo;
 use crate::map::Map;
@@ -22,18 +23,25 @@ use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::owner::{MetadataIo, Owner};
+use crate::pages::{Counts, PageWrite};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
 /// Where a checkpoint of the SSD stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckpointState {
-    /// It is being written.
+    /// It is being written, or will be written again.
     UnderWay,
     /// It could not be written.
     Failed,
     /// It is durable; none is under way.
     Durable,
+}
+
+/// Where on the drive a page goes: offset and bytes.
+fn page_write(write: PageWrite, layout: &Layout) -> (u64, Vec<u8>) {
+    assert!(write.page < layout.checksum_pages, "a page lies among the pages");
+    (layout.checksum_offset + write.page * PAGE_BYTES, write.bytes)
 }
 
 /// What a snapshot is made of, and what it waits for.
@@ -99,6 +107,11 @@ impl MetadataReplica {
         }
     }
 
+    /// Does a snapshot wait for the checkpoint that it goes with?
+    pub(crate) fn awaits_checkpoint(&self) -> bool {
+        self.stage == Stage::Checkpoint
+    }
+
     /// Should a checkpoint be taken for the replica's sake?
     pub(crate) fn wants_checkpoint(&self, io: &DeviceIo) -> bool {
         let f = self;
@@ -160,6 +173,9 @@ impl MetadataReplica {
             *taken |= due;
         }
         self.taken_pages.append(&mut self.due_pages);
+        if !self.table.is_under_way() {
+            self.table.begin();
+        }
         if std::mem::take(&mut self.due_table) && source.objects.has_table() {
             self.image_job = Some(ImageJob::begin(self.number + 1, self.image));
             self.table_is_written = false;
@@ -188,14 +204,16 @@ impl MetadataReplica {
             let bytes = source.map.encode_shard(pool, self.number + 1, shard);
             assert!((shard as u64) < layout.shard_count, "a shard lies among the shards");
             (layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES, bytes)
-        } else if let Some(&page) = self.taken_pages.first() {
+        } else if let Some(page) = self.next_taken_page(source.checksums) {
             if !source.checksums.has_page(page) {
                 return Some(page);
             }
+            let bytes = source.checksums.encode(page);
             self.taken_pages.remove(&page);
-            let (copy, bytes) = source.checksums.encode(pool, page);
-            assert!(u64::from(page) < layout.checksum_pages, "a page lies among the pages");
-            (layout.checksum_offset + (u64::from(page) * 2 + copy) * PAGE_BYTES, bytes)
+            let written = self.table.write(u64::from(page), (bytes, false), Counts::default());
+            page_write(written.expect("the area has room for two tables"), &layout)
+        } else if let Some(pointers) = self.next_pointers() {
+            page_write(pointers, &layout)
         } else if let Some(page) = self.next_table_page(home, source.objects, io) {
             page
         } else {
@@ -206,6 +224,29 @@ impl MetadataReplica {
         };
         self.enqueue(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false }, io);
         None
+    }
+
+    /// The next page of home checksums that is to be written. Those before it were written.
+    fn next_taken_page(&mut self, checksums: &HomeChecksums) -> Option<u32> {
+        self.table.leaves_written();
+        while let Some(&page) = self.taken_pages.first() {
+            let is_known = checksums.place(page).kind != Kind::Nothing;
+            if is_known && !checksums.is_lost(page) {
+                return Some(page);
+            }
+            self.taken_pages.remove(&page);
+            if !is_known {
+                // no checkpoint of the SSD has it, or has it any more
+                self.table.forget(u64::from(page));
+            }
+            // nobody can read the newest one: the older one that the replica may have is not written over
+        }
+        self.table.leaves_written();
+        None
+    }
+
+    fn next_pointers(&mut self) -> Option<PageWrite> {
+        self.table.write_pointers().expect("the area has room for two tables")
     }
 
     /// The next page of the table of objects, if there is one to be written.
@@ -286,6 +327,7 @@ impl MetadataReplica {
         f.taken = Bits::new(f.taken.len());
         f.flips = Bits::new(f.flips.len());
         f.due_pages.append(&mut f.taken_pages);
+        f.due_pages.extend(f.table.failed().into_iter().map(|leaf| leaf as u32));
         f.due_table |= f.image_job.take().is_some();
         f.stage = Stage::Idle;
         f.held = false;
@@ -328,6 +370,7 @@ impl MetadataReplica {
             second_copy: f.copies.words().to_vec(),
             objects: std::mem::take(&mut f.objects),
             image: f.image_after,
+            checksums: f.table.root(),
         };
         f.image = f.image_after;
         f.image_job = None;
@@ -344,6 +387,7 @@ impl MetadataReplica {
         if f.outstanding > 0 {
             return;
         }
+        f.table.durable();
         f.start = f.mark.0;
         f.needed = f.next_needed;
         f.held = false;
@@ -367,6 +411,7 @@ impl MetadataReplica {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::pointer::TableRoot;
     use crate::io::fixture::drives;
     use tandem_block::{Duration, Instant, MIB};
 
@@ -417,9 +462,10 @@ mod tests {
                 second_copy: vec![0],
                 objects: Vec::new(),
                 image: None,
+                checksums: TableRoot::default(),
             };
             f.begin_life(Some(HDD), 1);
-            f.recovered(Some(&leader), unknown, &leader, &journal, io.now());
+            f.recovered(Some(&leader), unknown, &leader, checksums.table(), &journal, io.now());
             let is_known = unknown == [false; 2];
             assert_eq!(f.behind, !is_known, "{unknown:?}: who has unknown roots is not level");
             f.checkpoint_begins(&Bits::new(1), (0, 0), 1, false, &io);
@@ -452,6 +498,7 @@ mod tests {
     fn while_a_root_is_written() -> (MetadataReplica, DeviceIo) {
         let mut f = MetadataReplica::default();
         f.begin_life(Some(HDD), 1);
+        f.table.begin();
         (f.mark, f.replay_sequence, f.stage) = ((2 * MIB, 0), 3, Stage::Root);
         (f.written, f.durable, f.handed_end) = (5, 5, 5 * MIB);
         (f, drives(1, 1))

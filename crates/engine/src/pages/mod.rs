@@ -1,7 +1,7 @@
 //! A table of the metadata in pages that are never written over: leaves, and a tree of pointers to them.
 //!
-//! Source: docs/DECISIONS.md, "How a pool of petabytes is to fit". This is for checkpoints of version 3, and nobody
-//! but tests uses it yet. A checkpoint goes in these steps:
+//! Source: docs/DECISIONS.md, "How a pool of petabytes is to fit". The checksums of homes lie in one
+//! (`map/checksums`), and the metadata replica has one of its own. A checkpoint goes in these steps:
 //!
 //! ```text
 //! begin ─▶ write (each leaf that has changed, to other pages) ─▶ leaves_written ─▶ write_pointers, from below ─▶
@@ -17,8 +17,8 @@ mod tree;
 use self::space::PageSpace;
 use self::tree::{At, Tree, wrong};
 use crate::format::FormatError;
-use crate::format::pointer::{Kind, PAGE_BYTES, PageName, Pointer};
-use std::collections::VecDeque;
+use crate::format::pointer::{Kind, PAGE_BYTES, PageName, Pointer, TableRoot};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Pages that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +60,27 @@ pub(crate) struct Pages {
     tree: Tree,
     /// Leaves of the checkpoint under way that are being written.
     leaves: Vec<(u64, Pointer)>,
-    /// What pointed where before the checkpoint under way, and what it has written.
+    /// What pointed where before the checkpoint under way, and the runs of pages that it has written.
     undo: Vec<(At, Pointer)>,
-    fresh: Vec<Run>,
+    fresh: BTreeMap<u64, u8>,
     /// Pages that the durable root names, and the one under way does not.
     left: Vec<Run>,
     /// Pages that only the root before the durable one names.
     old: VecDeque<Run>,
     is_under_way: bool,
+    /// Pages of pointers that some drive could not give at the start. The next checkpoints write them anew.
+    mended: BTreeSet<At>,
+    /// Pages of a leaf at most.
+    leaf_pages_max: u8,
+    /// A mutant: leaves are written over those that the durable root names.
+    in_place: bool,
+}
+
+impl Default for Pages {
+    /// Of no leaves.
+    fn default() -> Self {
+        Pages::new(0, 0, 0, 0)
+    }
 }
 
 impl Pages {
@@ -80,17 +93,30 @@ impl Pages {
             tree: Tree::new(leaves),
             leaves: Vec::new(),
             undo: Vec::new(),
-            fresh: Vec::new(),
+            fresh: BTreeMap::new(),
             left: Vec::new(),
             old: VecDeque::new(),
             is_under_way: false,
+            mended: BTreeSet::new(),
+            leaf_pages_max: 1,
+            in_place: false,
         }
     }
 
-    /// Pages of an area in which a table of leaves of one page each always finds room: those of the durable root,
-    /// and of one more.
-    pub(crate) fn area_pages(leaves: u64) -> u64 {
-        2 * tree::pages_at_most(leaves)
+    /// Leaves may have so many pages.
+    #[cfg(test)]
+    fn with_leaf_pages_max(self, leaf_pages_max: u8) -> Pages {
+        Pages { leaf_pages_max, ..self }
+    }
+
+    /// How many pages the area has.
+    pub(crate) fn area_pages(&self) -> u64 {
+        self.space.pages()
+    }
+
+    /// An empty table of the same leaves, in an area of the same size.
+    pub(crate) fn emptied(&self) -> Pages {
+        Pages::new(self.pool, self.table, self.leaves(), self.space.pages())
     }
 
     fn name(&self, at: At) -> PageName {
@@ -127,6 +153,14 @@ impl Pages {
         assert!(self.undo.is_empty() && self.fresh.is_empty() && self.left.is_empty());
         assert_eq!(self.tree.next_changed(), None, "what the root names was written");
         self.is_under_way = true;
+        for &at in &self.mended {
+            self.tree.note_changed(at, true);
+        }
+    }
+
+    /// Breaks the rule of this file, so that tests of whole engines can show that they find that.
+    pub(crate) fn write_in_place(&mut self, in_place: bool) {
+        self.in_place = in_place;
     }
 
     /// A leaf that has changed, and its bytes: they go to other pages. `None`: there is no room.
@@ -139,6 +173,8 @@ impl Pages {
         assert!(self.is_under_way, "leaves are written by checkpoints");
         let is_sound = !is_plain || bytes.len() as u64 == PAGE_BYTES && counts == Counts::default();
         assert!(is_sound, "a plain leaf is one page, and all of its blocks lie at home alone");
+        let pages_max = u64::from(self.leaf_pages_max);
+        assert!(bytes.len() as u64 <= pages_max * PAGE_BYTES, "a leaf has so many pages");
         let kind = if is_plain { Kind::PlainLeaf } else { Kind::Leaf };
         let (pointer, write) = self.place(At { level: 0, index: leaf }, kind, bytes)?;
         let Counts { on_ssd, dirty } = counts;
@@ -185,8 +221,34 @@ impl Pages {
         Ok(None)
     }
 
+    /// Is a checkpoint under way?
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.is_under_way
+    }
+
+    /// The first page from this one on that is in use. `None`: none is.
+    pub(crate) fn next_used(&self, page: u64) -> Option<u64> {
+        self.space.next_used(page)
+    }
+
+    /// The first leaf from this one on that differs from that of another table: from one that a drive of its own
+    /// has of the same leaves. `None`: no leaf does.
+    pub(crate) fn next_that_differs(&self, other: &Pages, from: u64) -> Option<u64> {
+        assert_eq!(self.leaves(), other.leaves(), "two drives have the same leaves");
+        (from..self.leaves()).find(|&leaf| !self.leaf(leaf).is_same(&other.leaf(leaf)))
+    }
+
+    /// How many leaves it has.
+    pub(crate) fn leaves(&self) -> u64 {
+        self.tree.leaves()
+    }
+
     /// What the root says, when all pages were written.
-    pub(crate) fn top(&self) -> &[Pointer] {
+    pub(crate) fn root(&self) -> TableRoot {
+        TableRoot { leaves: self.leaves(), top: self.top().to_vec() }
+    }
+
+    fn top(&self) -> &[Pointer] {
         assert!(
             self.leaves.is_empty() && self.tree.next_changed().is_none(),
             "a root names pages that were written"
@@ -201,39 +263,62 @@ impl Pages {
         self.old = std::mem::take(&mut self.left).into();
         self.undo.clear();
         self.fresh.clear();
+        self.mended.clear();
         self.is_under_way = false;
     }
 
     /// The checkpoint has failed before its root was written, and none of its commands is under way: the root
-    /// before it holds.
-    pub(crate) fn failed(&mut self) {
+    /// before it holds. Returns the leaves that are as they were, each once.
+    pub(crate) fn failed(&mut self) -> Vec<u64> {
         assert!(self.is_under_way, "a checkpoint that is under way fails");
+        let mut leaves: Vec<u64> = self.leaves.drain(..).map(|(leaf, _)| leaf).collect();
         while let Some((at, pointer)) = self.undo.pop() {
             self.tree.set(at, pointer);
+            if at.level == 0 {
+                leaves.push(at.index);
+            }
         }
         while let Some(at) = self.tree.next_changed() {
             // pages above it are as they were, too
             self.tree.note_changed(at, false);
         }
-        for run in std::mem::take(&mut self.fresh) {
-            self.space.give_back(run.first, usize::from(run.count));
+        for (first, count) in std::mem::take(&mut self.fresh) {
+            self.space.give_back(first, usize::from(count));
         }
-        self.leaves.clear();
         self.left.clear();
         self.is_under_way = false;
+        leaves.sort_unstable();
+        leaves.dedup();
+        leaves
     }
 
     fn point(&mut self, at: At, to: Pointer) {
         let from = self.tree.set(at, to);
-        self.undo.push((at, from));
-        self.left.extend(Run::of(&from));
+        let is_moved = !self.in_place || from.page != to.page;
+        let Some(run) = Run::of(&from).filter(|_| is_moved) else {
+            self.undo.push((at, from));
+            return;
+        };
+        if self.fresh.remove(&run.first).is_some() {
+            // this checkpoint has written it twice: no root names the first one
+            self.space.give_back(run.first, usize::from(run.count));
+        } else {
+            self.undo.push((at, from));
+            self.left.push(run);
+        }
     }
 
     fn place(&mut self, at: At, kind: Kind, bytes: Vec<u8>) -> Option<(Pointer, PageWrite)> {
         assert!((bytes.len() as u64).is_multiple_of(PAGE_BYTES), "pages are written whole");
         let pages = u8::try_from(bytes.len() as u64 / PAGE_BYTES).expect("a leaf has a few pages");
-        let page = self.take(usize::from(pages))?;
-        self.fresh.push(Run { first: page, count: pages });
+        let before = self.tree.get(at);
+        let page = if self.in_place && at.level == 0 && before.kind == kind {
+            before.page
+        } else {
+            let page = self.take(usize::from(pages))?;
+            self.fresh.insert(page, pages);
+            page
+        };
         let crc = self.name(at).crc(&bytes);
         let pointer = Pointer { kind, page, pages, crc, on_ssd: 0, dirty: 0 };
         Some((pointer, PageWrite { page, bytes }))
@@ -264,7 +349,7 @@ impl Pages {
 pub(crate) struct NoRoom;
 
 /// A start reads a table: the pages of pointers, from the root down.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
     wanted: Vec<At>,
 }
@@ -282,7 +367,11 @@ impl Reading {
     ///
     /// # Errors
     /// What no pool writes.
-    pub(crate) fn begin(pages: &mut Pages, top: &[Pointer]) -> Result<Reading, FormatError> {
+    pub(crate) fn begin(pages: &mut Pages, root: &TableRoot) -> Result<Reading, FormatError> {
+        if root.leaves != pages.leaves() {
+            return Err(wrong("number of leaves in the root", root.leaves));
+        }
+        let top = &root.top;
         pages.tree.adopt_top(top)?;
         let mut reading = Reading::default();
         reading.want(pages, (pages.tree.top_level(), 0), top)?;
@@ -297,6 +386,9 @@ impl Reading {
     ) -> Result<(), FormatError> {
         for (pointer, index) in pointers.iter().zip(first..) {
             let Some(run) = Run::of(pointer) else { continue };
+            if level == 0 && run.count > pages.leaf_pages_max {
+                return Err(wrong("number of pages of a leaf", u64::from(run.count)));
+            }
             if !pages.space.occupy(run.first, usize::from(run.count)) {
                 return Err(wrong(
                     "page that another pointer names, or that does not exist:",
@@ -314,6 +406,11 @@ impl Reading {
     pub(crate) fn next(&mut self, pages: &Pages) -> Option<PageWanted> {
         let at = self.wanted.pop()?;
         Some(PageWanted { at, page: pages.tree.get(at).page })
+    }
+
+    /// Not every drive has this page: it is written anew.
+    pub(crate) fn mend(pages: &mut Pages, wanted: PageWanted) {
+        pages.mended.insert(wanted.at);
     }
 
     /// Such a page was read.

@@ -22,7 +22,13 @@ impl PageSpace {
         PageSpace { used, next: 0, free: pages }
     }
 
+    /// How many there are.
+    pub(super) fn pages(&self) -> u64 {
+        self.used.len() as u64
+    }
+
     /// How many are free.
+    #[cfg(test)]
     pub(super) fn free(&self) -> u64 {
         self.free
     }
@@ -76,6 +82,13 @@ impl PageSpace {
         assert_eq!(self.used.next_clear(first, first + count), None, "pages are given back once");
         self.used.set_run(first, count, false);
         self.free += count as u64;
+    }
+
+    /// The first page from this one on that is in use.
+    pub(super) fn next_used(&self, page: u64) -> Option<u64> {
+        let end = self.used.len();
+        let found = self.used.next_set((page as usize).min(end), end)?;
+        Some(found as u64)
     }
 
     /// Is this page in use?

@@ -1,7 +1,7 @@
 //! Tables in pages: what a root names stays as it is, whatever fails and wherever the power is cut.
 
 use super::*;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::format::pointer::area_pages;
 use tandem_block::Rng;
 
 const POOL: u128 = 77;
@@ -33,8 +33,9 @@ fn read(
     top: &[Pointer],
     (leaves, pages): (u64, u64),
 ) -> Result<(Pages, BTreeMap<u64, Vec<u8>>), FormatError> {
-    let mut table = Pages::new(POOL, 1, leaves, pages);
-    let mut reading = Reading::begin(&mut table, top)?;
+    let mut table = Pages::new(POOL, 1, leaves, pages).with_leaf_pages_max(3);
+    let root = TableRoot { leaves, top: top.to_vec() };
+    let mut reading = Reading::begin(&mut table, &root)?;
     while let Some(wanted) = reading.next(&table) {
         let bytes = area.pages.get(&wanted.page).cloned().unwrap_or_default();
         reading.read(&mut table, wanted, &bytes)?;
@@ -73,7 +74,7 @@ struct Lives {
 
 impl Lives {
     fn new(seed: u64, sizes: (u64, u64), pages_max: u64) -> Lives {
-        let table = Pages::new(POOL, 1, sizes.0, sizes.1);
+        let table = Pages::new(POOL, 1, sizes.0, sizes.1).with_leaf_pages_max(3);
         let area = Area { roots: vec![table.top().to_vec()], ..Area::default() };
         Lives { rng: Rng::new(seed), sizes, pages_max, table, area, durable: Content::new() }
     }
@@ -180,7 +181,7 @@ fn the_durable_root_is_whole_at_every_moment() {
     let mut all = (0, 0);
     for seed in [7] {
         for leaves in [1, 3, 257, 400] {
-            let sizes = (leaves, Pages::area_pages(leaves));
+            let sizes = (leaves, area_pages(leaves));
             let (ended, failed) = Lives::new(seed, sizes, 1).live();
             all = (all.0 + ended, all.1 + failed);
         }
@@ -195,7 +196,7 @@ fn the_durable_root_is_whole_at_every_moment() {
 #[test]
 fn two_tables_of_pages_are_enough() {
     for leaves in [1, 256, 257, 5000] {
-        let mut table = Pages::new(POOL, 1, leaves, Pages::area_pages(leaves));
+        let mut table = Pages::new(POOL, 1, leaves, area_pages(leaves));
         for round in 0..5u8 {
             table.begin();
             for leaf in 0..leaves {
@@ -296,9 +297,11 @@ fn pages_of_a_stranger_are_refused() {
         (vec![leaf(1), Pointer { pages: 2, ..leaf(9) }], false),
         (vec![leaf(1), leaf((1 << 40) - 2)], false),
         (vec![leaf(1)], false),
+        (vec![leaf(1), Pointer { pages: 4, ..leaf(2) }], false),
     ] {
-        let mut table = Pages::new(POOL, 1, 2, 10);
-        assert_eq!(Reading::begin(&mut table, &top).is_ok(), holds, "{top:?}");
+        let mut table = Pages::new(POOL, 1, 2, 10).with_leaf_pages_max(3);
+        let root = TableRoot { leaves: 2, top };
+        assert_eq!(Reading::begin(&mut table, &root).is_ok(), holds, "{root:?}");
     }
 }
 
@@ -310,4 +313,94 @@ fn a_root_waits_for_its_pages() {
     table.write(1, (vec![1; PAGE], true), Counts::default());
     table.leaves_written();
     let _ = table.top();
+}
+
+/// A snapshot that goes on from newer marks writes leaves again before its root is durable. Each of them has one
+/// page beside that of the durable root, however often it changes.
+#[test]
+fn a_leaf_that_changes_again_before_its_root_takes_no_more_room() {
+    for leaves in [1, 257] {
+        let mut table = Pages::new(POOL, 1, leaves, area_pages(leaves));
+        let mut round = 0u8;
+        let mut rewrite = |table: &mut Pages, times: u8| {
+            for _ in 0..times {
+                round += 1;
+                for leaf in 0..leaves {
+                    let written = table.write(leaf, (vec![round; PAGE], true), Counts::default());
+                    assert!(written.is_some(), "leaf {leaf} of {leaves} in round {round}");
+                    table.leaves_written();
+                }
+                while table.write_pointers().expect("there is room").is_some() {}
+            }
+            round
+        };
+        table.begin();
+        let durable = rewrite(&mut table, 5);
+        table.durable();
+        let free = table.space.free();
+        table.begin();
+        let newest = rewrite(&mut table, 6);
+        assert!(table.check_leaf(0, &vec![newest; PAGE]).is_ok());
+        assert_eq!(table.failed(), (0..leaves).collect::<Vec<_>>(), "each of them once");
+        assert_eq!(table.space.free(), free, "no page is lost");
+        assert!(table.check_leaf(0, &vec![durable; PAGE]).is_ok(), "the root before holds");
+    }
+}
+
+#[test]
+fn two_drives_compare_leaves_by_what_they_say() {
+    let [mut one, mut other] = [40, 50].map(|pages| Pages::new(POOL, 1, 10, pages));
+    other.space.take(7);
+    for table in [&mut one, &mut other] {
+        table.begin();
+        for leaf in [2, 5] {
+            table.write(leaf, (vec![leaf as u8; PAGE], false), Counts::default());
+        }
+        table.leaves_written();
+    }
+    assert_eq!(one.next_that_differs(&other, 0), None, "they lie elsewhere, and are the same");
+    other.write(5, (vec![6; PAGE], false), Counts::default());
+    other.write(7, (vec![6; PAGE], false), Counts::default());
+    other.leaves_written();
+    let differ = |from| one.next_that_differs(&other, from);
+    assert_eq!([differ(0), differ(6), differ(8)], [Some(5), Some(7), None]);
+}
+
+/// A page of pointers that another drive had to give is written anew by the next checkpoint that is durable.
+#[test]
+fn pages_that_were_mended_are_written_anew() {
+    let (leaves, pages) = (70_000, 2_000);
+    let mut table = Pages::new(POOL, 1, leaves, pages);
+    let mut area = Area::default();
+    table.begin();
+    area.put(&table.write(69_999, (vec![1; PAGE], false), Counts::default()).unwrap());
+    table.leaves_written();
+    while let Some(write) = table.write_pointers().unwrap() {
+        area.put(&write);
+    }
+    let root = table.root();
+    let mut table = Pages::new(POOL, 1, leaves, pages);
+    let mut reading = Reading::begin(&mut table, &root).unwrap();
+    while let Some(wanted) = reading.next(&table) {
+        if wanted.at.level == 1 {
+            Reading::mend(&mut table, wanted);
+        }
+        reading.read(&mut table, wanted, &area.pages[&wanted.page]).unwrap();
+    }
+    let at = At { level: 1, index: 273 };
+    let before = table.tree.get(at).page;
+    // (is the checkpoint durable, pages that it writes: the mended one, and the one above it)
+    for (is_durable, want) in [(false, 2), (false, 2), (true, 2), (true, 0)] {
+        table.begin();
+        table.leaves_written();
+        let writes = std::iter::from_fn(|| table.write_pointers().unwrap()).count();
+        assert_eq!(writes, want, "durable: {is_durable}");
+        if is_durable {
+            table.durable();
+        } else {
+            table.failed();
+            assert_eq!(table.tree.get(at).page, before);
+        }
+    }
+    assert_ne!(table.tree.get(at).page, before);
 }

@@ -4,11 +4,8 @@
 //! as that takes. A page whose pointers are all to nothing takes no memory and no page.
 
 use crate::format::FormatError;
-use crate::format::pointer::{self, Kind, POINTERS, Pointer};
+use crate::format::pointer::{self, Kind, POINTERS, Pointer, pages_of_levels};
 use crate::map::bits::Bits;
-
-/// Pointers in the root at most.
-pub(crate) const ROOT_POINTERS_MAX: u64 = POINTERS as u64;
 
 type PointerPage = Box<[Pointer; POINTERS]>;
 
@@ -49,22 +46,6 @@ pub(super) struct Tree {
     top: Vec<Pointer>,
 }
 
-/// Pages of pointers on each level above so many leaves, the lowest first.
-fn pages_of_levels(leaves: u64) -> Vec<u64> {
-    let mut below = leaves;
-    let mut pages = Vec::new();
-    while below > ROOT_POINTERS_MAX {
-        below = below.div_ceil(POINTERS as u64);
-        pages.push(below);
-    }
-    pages
-}
-
-/// Pages of a table with so many leaves of one page each, and of all pointers above them.
-pub(super) fn pages_at_most(leaves: u64) -> u64 {
-    leaves + pages_of_levels(leaves).into_iter().sum::<u64>()
-}
-
 impl Tree {
     /// A table with so many leaves, none of which was written.
     pub(super) fn new(leaves: u64) -> Self {
@@ -77,6 +58,11 @@ impl Tree {
             pointers = pages;
         }
         Tree { levels, top: vec![Pointer::default(); pointers as usize] }
+    }
+
+    /// How many leaves it has.
+    pub(super) fn leaves(&self) -> u64 {
+        self.levels.first().map_or(self.top.len() as u64, |lowest| lowest.pointers)
     }
 
     /// Where the leaf is.
@@ -224,7 +210,7 @@ mod tests {
             (1 << 30, &[1 << 22, 1 << 14, 64], 64),
         ] {
             assert_eq!(pages_of_levels(leaves), pages, "{leaves}");
-            assert_eq!(pages_at_most(leaves), leaves + pages.iter().sum::<u64>());
+            assert_eq!(pointer::pages_at_most(leaves), leaves + pages.iter().sum::<u64>());
             if leaves < 1 << 20 {
                 let tree = Tree::new(leaves);
                 assert_eq!((tree.top().len(), usize::from(tree.top_level())), (top, pages.len()));

@@ -186,7 +186,7 @@ impl Requests {
                 store.metadata_replica.load_checksum_page(
                     page,
                     Some(id),
-                    &mut store.pages,
+                    (&mut store.pages, &store.checksums),
                     &store.metadata,
                     io,
                 );

@@ -75,6 +75,7 @@ impl Start {
             second_copy: empty,
             objects: volumes.objects.records(),
             image: None,
+            checksums: store.checksums.root(),
         };
         let bytes = root.encode(io.config().pool);
         for device in

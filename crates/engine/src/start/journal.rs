@@ -58,10 +58,13 @@ impl Tables<'_> {
         let slots = self.map.slots().len() as u64;
         let fits =
             |first: u64, count: usize, limit: u64| first == NONE || first + count as u64 <= limit;
+        // a pool without hard drives has no homes
+        let has_home = |flags: u8| flags & FLAG_HOME == 0 || self.checksums.table().leaves() > 0;
         match found {
             Record::Run(run) => {
                 let count = run.checksums.len();
-                if !fits(run.logical, count, blocks)
+                if !has_home(run.flags)
+                    || !fits(run.logical, count, blocks)
                     || !fits(run.ssd, count, slots)
                     || !fits(run.log, count, slots)
                 {
@@ -78,7 +81,8 @@ impl Tables<'_> {
                 }
             }
             Record::Fragmented(f) => {
-                let sound = f.logical < blocks
+                let sound = has_home(f.flags)
+                    && f.logical < blocks
                     && fits(f.ssd, 1, slots)
                     && fits(f.log, 1, slots)
                     && f.fragments.iter().all(|g| g.slot < slots);
@@ -376,7 +380,7 @@ impl Start {
             return;
         }
         let starting = self.starting();
-        go_on(starting, Stage::Shards, Stage::Journal);
+        go_on(starting, Stage::Tables, Stage::Journal);
         starting.next = 0;
         starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
         if let Some(witness) = self.witness(bytes, &store.metadata, &store.metadata_replica, io) {

@@ -4,7 +4,7 @@
 //! be cut at any moment and begin again:
 //!
 //! ```text
-//! superblocks ─▶ roots ─▶ table of objects ─▶ shards ─▶ journal ─▶ flush every drive (what was read is durable before
+//! superblocks ─▶ roots ─▶ table of objects ─▶ shards ─▶ pages of pointers ─▶ journal ─▶ flush every drive (what was read is durable before
 //! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ roots that nobody can read erased, if they may be
 //! newer ─▶ superblocks "in use" ─▶ serve
 //! ```
@@ -17,9 +17,12 @@ mod reads;
 mod roots;
 mod superblocks;
 mod table;
+mod tables;
 
 use self::roots::{Roots, Settled};
+use self::tables::TableReads;
 use crate::StartError;
+use crate::format::FormatError;
 use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
 use crate::format::superblock::Superblock;
 use crate::io::{DeviceIo, News, Phase};
@@ -45,6 +48,8 @@ pub(crate) enum Stage {
     Roots,
     Table,
     Shards,
+    /// Pages of pointers of the tables that lie in pages.
+    Tables,
     Journal,
     Flush,
     /// Roots that could not be read are erased.
@@ -62,6 +67,8 @@ pub(crate) struct Starting {
     pub(crate) failed: Option<StartError>,
     /// Per device, the sounder copy of the superblock; and whether a damaged one was seen.
     pub(crate) superblocks: Vec<(Option<Superblock>, bool)>,
+    /// A drive with a superblock of another version.
+    other_format: Option<(DeviceId, FormatError)>,
     roots: Roots,
     pub(crate) root: Option<(DeviceId, Root)>,
     /// The newest root of the drive that follows.
@@ -76,6 +83,8 @@ pub(crate) struct Starting {
     pub(crate) table_is_mended: bool,
     /// Shards that were sound on another metadata home than the one they were asked of first.
     pub(crate) mended_shards: Vec<usize>,
+    /// The tables that lie in pages.
+    tables: TableReads,
     /// The journal of each metadata home.
     pub(crate) rings: Vec<(DeviceId, Vec<u8>)>,
     /// The last of them is that of the drive that follows.
@@ -90,6 +99,7 @@ impl Starting {
             outstanding: 0,
             failed: None,
             superblocks: vec![(None, false); devices],
+            other_format: None,
             roots: Roots::default(),
             root: None,
             metadata_replica_root: None,
@@ -99,6 +109,7 @@ impl Starting {
             page_checksums: Vec::new(),
             table_is_mended: false,
             mended_shards: Vec::new(),
+            tables: TableReads::default(),
             rings: Vec::new(),
             witness: None,
             journal: None,
@@ -248,7 +259,9 @@ impl Start {
         }
         let starting = self.starting();
         let own = starting.metadata_replica_root.as_ref().map(|root| root.checkpoint);
-        let unknown = starting.roots.unknown_of_replica(own);
+        // what a root names that cannot be followed may be written over
+        let is_unread = starting.tables.replica_is_unread();
+        let unknown = if is_unread { [true; 2] } else { starting.roots.unknown_of_replica(own) };
         if unknown != [false; 2] {
             store.metadata.note_lagging(home, io);
         }
@@ -312,6 +325,7 @@ impl Start {
             Stage::Shards => self.shard_unreadable(device, tag, &error.to_string(), metadata, io),
             // a ring with a hole: units in it are taken from the other home
             Stage::Journal if homes > 1 || self.starting().witness == Some(device) => {}
+            Stage::Tables => unreachable!("the tables take what was not read, too"),
             Stage::Journal | Stage::Format | Stage::Flush | Stage::Erase => {
                 self.fail_start(StartError::Device(error));
             }
@@ -460,7 +474,8 @@ impl Start {
         let recovered = std::mem::take(&mut starting.recovered);
         let mended = std::mem::take(&mut starting.mended_shards);
         let table_is_mended = starting.table_is_mended;
-        let own = starting.metadata_replica_root.take();
+        let is_read = !starting.tables.replica_is_unread();
+        let own = starting.metadata_replica_root.take().filter(|_| is_read);
         let (_, root) = starting.root.take().expect("found before");
         let numbers = std::mem::take(&mut starting.root_numbers);
         store.journal = starting.journal.take().expect("replayed before");
@@ -473,7 +488,8 @@ impl Start {
         let (copies, written) = (bits(&root.second_copy), bits(&root.written));
         store.checkpoint.recovered(root.checkpoint, copies, written, root.image);
         let own = own.as_ref();
-        store.metadata_replica.recovered(own, unknown, &root, &store.journal, io.now());
+        let table = store.checksums.table();
+        store.metadata_replica.recovered(own, unknown, &root, table, &store.journal, io.now());
         if let Err(text) = volumes.objects.end_replay() {
             self.refuse(StartError::Corrupt(text), io);
             return;
@@ -509,7 +525,7 @@ impl Start {
         }
         for home in store.metadata.sound_homes(io) {
             if !is_current(&home) {
-                // a home without the newest root may lack shards and pages too
+                // a home without the newest root may lack shards and pages, too
                 store.metadata.note_lagging(home, io);
             }
         }

@@ -1,9 +1,9 @@
 //! What a start reads, in order: roots, objects, shards, journal.
 
+use super::tables::has_room;
 use super::{READS_MAX, Stage, Start, choose_root, go_on};
 use crate::StartError;
 use crate::format::layout::Layout;
-use crate::format::page::PAGE_CHECKSUMS;
 use crate::format::record;
 use crate::format::superblock::{Standing, Superblock};
 use crate::io::{DeviceIo, News};
@@ -21,10 +21,10 @@ use tandem_block::DeviceId;
 /// the map that all of them make has.
 fn has_short_areas(layouts: &[Layout], shards: usize, io: &DeviceIo) -> Option<DeviceId> {
     let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
-    let pages = homes.div_ceil(PAGE_CHECKSUMS as u64);
     let is_short = |&(index, layout): &(usize, &Layout)| {
-        let keeps = io.config().keeps_checksums(index) && layout.checksum_pages < pages;
-        layout.shard_count > 0 && (layout.shard_count < shards as u64 || keeps)
+        let lacks = io.config().keeps_checksums(index) && !has_room(layout.checksum_pages, homes);
+        let is_gone = matches!(io[DeviceId(index as u8)].standing, Standing::Gone(_));
+        !is_gone && (layout.shard_count < shards as u64 || lacks)
     };
     let found = layouts.iter().enumerate().find(is_short);
     found.map(|(index, _)| DeviceId(index as u8))
@@ -124,14 +124,19 @@ impl Start {
         &mut self,
         tag: u64,
         ended: Ended<'_>,
-        store: &Store,
+        store: &mut Store,
         volumes: &mut Volumes,
         io: &mut DeviceIo,
     ) {
         let Ended { device, status, bytes, .. } = ended;
         let stage = self.starting().stage;
         if let Err(error) = status {
-            self.recovery_read_failed(device, stage, tag, error, &store.metadata, io);
+            match stage {
+                Stage::Tables => {
+                    self.pointers_read((device, tag), Err(error.to_string()), store, io)
+                }
+                _ => self.recovery_read_failed(device, stage, tag, error, &store.metadata, io),
+            }
         } else {
             match stage {
                 Stage::Superblocks => self.take_superblock(device, bytes),
@@ -147,6 +152,7 @@ impl Start {
                 Stage::Shards => {
                     self.take_shard(device, tag, bytes, &store.metadata, &store.map, io)
                 }
+                Stage::Tables => self.pointers_read((device, tag), Ok(bytes), store, io),
                 Stage::Journal => {
                     let at = tag as usize;
                     let rings = &mut self.starting().rings;
@@ -174,12 +180,54 @@ impl Start {
             let shard = starting.next;
             if shard >= shards {
                 if starting.outstanding == 0 {
-                    self.begin_journal(store, volumes, io);
+                    self.begin_tables(store, volumes, io);
                 }
                 return;
             }
             starting.next += 1;
             self.read_shard(device, shard, io);
+        }
+    }
+
+    /// All shards were read: the tables in pages are next.
+    fn begin_tables(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
+        let starting = self.starting();
+        go_on(starting, Stage::Shards, Stage::Tables);
+        let (_, root) = starting.root.as_ref().expect("found before");
+        match starting.tables.begin(&root.checksums, store) {
+            Ok(()) => self.read_tables(store, volumes, io),
+            Err(error) => self.refuse(StartError::Corrupt(error), io),
+        }
+    }
+
+    fn read_tables(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
+        let starting = self.starting();
+        let leader = starting.root.as_ref().expect("found before").0;
+        let replica = starting.metadata_replica_root.as_ref().map(|root| &root.checksums);
+        let outstanding = (&mut starting.outstanding, READS_MAX as u32);
+        if starting.tables.advance(leader, replica, outstanding, store, io) {
+            self.begin_journal(store, volumes, io);
+        }
+    }
+
+    /// A page of pointers was read, or not. It may be sound on another home.
+    fn pointers_read(
+        &mut self,
+        (device, tag): (DeviceId, u64),
+        read: Result<&[u8], String>,
+        store: &mut Store,
+        io: &mut DeviceIo,
+    ) {
+        let homes = store.metadata.sound_homes(io);
+        let starting = self.starting();
+        let first = starting.root.as_ref().expect("found before").0;
+        let at = homes.iter().position(|&home| home == device);
+        let next = at.map(|at| homes[(at + 1) % homes.len()]).filter(|&next| next != first);
+        match starting.tables.read_done((device, tag), read, next, store, io) {
+            Ok(is_asked) => starting.outstanding += u32::from(is_asked),
+            Err(error) => {
+                starting.failed.get_or_insert(StartError::Corrupt(error));
+            }
         }
     }
 
@@ -241,20 +289,20 @@ impl Start {
         let starting = self.starting();
         assert!(starting.outstanding > 0, "a read of a start is seen to once");
         starting.outstanding -= 1;
-        if self.starting().outstanding == 0 && self.starting().failed.is_some() {
-            let error = self.starting().failed.take().expect("asked above");
+        let (stage, outstanding) = (starting.stage, starting.outstanding);
+        if let Some(error) = starting.failed.take_if(|_| outstanding == 0) {
             self.refuse(error, io);
             return;
         }
-        if self.starting().failed.is_some() {
+        if starting.failed.is_some() {
             return;
         }
-        let stage = self.starting().stage;
         match stage {
             Stage::Table => self.read_table(store, volumes, io),
             Stage::Shards => self.read_shards(store, volumes, io),
+            Stage::Tables => self.read_tables(store, volumes, io),
             Stage::Journal => self.read_journal(store, volumes, io),
-            _ if self.starting().outstanding > 0 => {}
+            _ if outstanding > 0 => {}
             Stage::Superblocks => self.read_roots(store, volumes, migration, policy, replicas, io),
             Stage::Roots => {
                 let follows = store.metadata_replica.home();
@@ -275,20 +323,25 @@ mod tests {
     /// Room for shards and for pages of checksums, and who has too little of it for two shards and one page.
     #[test]
     fn areas_hold_what_the_set_needs() {
-        let io = drives(2, 1);
+        let mut io = drives(2, 1);
         let ssd = |shard_count, checksum_pages| Layout {
             shard_count,
             checksum_pages,
             ..Layout::default()
         };
-        let hdd = Layout { home_blocks: 1, ..Layout::default() };
+        let hdd = Layout { home_blocks: 1, ..ssd(2, 0) };
+        let gone = Standing::Gone(crate::format::superblock::Numbered::of(&Layout::default()));
         for (layouts, want) in [
-            ([ssd(2, 1), ssd(3, 2), hdd], None),
-            ([ssd(2, 1), ssd(1, 1), hdd], Some(DeviceId(1))),
-            ([ssd(2, 0), ssd(2, 1), hdd], Some(DeviceId(0))),
-            ([ssd(2, 1), ssd(0, 0), hdd], None),
+            ([ssd(2, 18), ssd(3, 19), hdd], None),
+            ([ssd(2, 18), ssd(1, 18), hdd], Some(DeviceId(1))),
+            ([ssd(2, 17), ssd(2, 18), hdd], Some(DeviceId(0))),
+            ([ssd(2, 18), ssd(0, 0), hdd], Some(DeviceId(1))),
+            ([ssd(2, 18), ssd(2, 0), hdd], Some(DeviceId(1))),
+            ([ssd(2, 18), ssd(2, 18), Layout { shard_count: 0, ..hdd }], Some(DeviceId(2))),
         ] {
             assert_eq!(has_short_areas(&layouts, 2, &io), want, "{layouts:?}");
         }
+        io[DeviceId(1)].standing = gone;
+        assert_eq!(has_short_areas(&[ssd(2, 18), ssd(0, 0), hdd], 2, &io), None, "it is gone");
     }
 }

@@ -12,12 +12,16 @@ use tandem_block::DeviceId;
 
 impl Start {
     pub(super) fn take_superblock(&mut self, device: DeviceId, bytes: &[u8]) {
-        let entry = &mut self.starting().superblocks[usize::from(device.0)];
+        let starting = self.starting();
+        let entry = &mut starting.superblocks[usize::from(device.0)];
         match Superblock::decode(bytes) {
             Ok(found) => {
                 if entry.0.as_ref().is_none_or(|known| found.generation > known.generation) {
                     entry.0 = Some(found);
                 }
+            }
+            Err(error @ (FormatError::Earlier { .. } | FormatError::Version { .. })) => {
+                starting.other_format.get_or_insert((device, error));
             }
             Err(error) => {
                 entry.1 |=
@@ -35,6 +39,10 @@ impl Start {
         io: &mut DeviceIo,
     ) -> Result<Vec<(usize, Superblock)>, StartError> {
         let mut found = std::mem::take(&mut self.starting().superblocks);
+        if let Some((device, error)) = self.starting().other_format.take() {
+            // no life of this format writes over such a drive, or beside it
+            return Err(StartError::OtherFormat { device: usize::from(device.0), error });
+        }
         evacuation.take_standings(&mut found, metadata, io)?;
         replacement.resolve_successor(&mut found, io);
         evacuation.check_gone(&found, io)?;

@@ -41,11 +41,11 @@ impl MetadataReplica {
         &self,
         page: u32,
         waiter: Option<TaskId>,
-        pages: &mut PageReads,
+        (pages, checksums): (&mut PageReads, &HomeChecksums),
         metadata: &MetadataHomes,
         io: &mut DeviceIo,
     ) {
-        pages.load(page, waiter, (metadata, self), io);
+        pages.load(page, waiter, checksums, (metadata, self), io);
     }
 }
 
@@ -82,7 +82,7 @@ impl Checkpoint {
     ) -> bool {
         let (journal, checksums) = (journal, checksums);
         self.is_wanted(journal, checksums, metadata_replica, io)
-            || metadata.wants_checkpoint(self.number(), io)
+            || metadata.wants_checkpoint(self.number(), checksums.table())
     }
 
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
@@ -210,7 +210,8 @@ impl Store {
             );
         let may_copy = is_free && !io.is_stopping();
         let newest = self.checkpoint.number();
-        if self.metadata.advance_levelling(newest, may_copy, io) {
+        let pages = self.checksums.table();
+        if self.metadata.advance_levelling(newest, may_copy, pages, io) {
             self.checkpoint.begin_levelling(
                 &mut self.map,
                 &mut volumes.objects,
@@ -231,10 +232,11 @@ impl Store {
         if !self.metadata_replica.takes_snapshot() {
             return;
         }
-        let checkpoint = match (self.checkpoint.is_idle(), self.checkpoint.has_failed()) {
-            (false, _) => CheckpointState::UnderWay,
-            (true, true) => CheckpointState::Failed,
-            (true, false) => CheckpointState::Durable,
+        let is_under_way = !self.checkpoint.is_idle() || self.checkpoint.is_tried_again();
+        let checkpoint = match (is_under_way, self.checkpoint.has_failed()) {
+            (true, _) => CheckpointState::UnderWay,
+            (false, true) => CheckpointState::Failed,
+            (false, false) => CheckpointState::Durable,
         };
         let source = Source {
             map: &self.map,
@@ -248,7 +250,7 @@ impl Store {
             self.metadata_replica.load_checksum_page(
                 page,
                 None,
-                &mut self.pages,
+                (&mut self.pages, &self.checksums),
                 &self.metadata,
                 io,
             );
@@ -320,7 +322,7 @@ impl Store {
             self.metadata_replica.load_checksum_page(
                 page,
                 None,
-                &mut self.pages,
+                (&mut self.pages, &self.checksums),
                 &self.metadata,
                 io,
             );

@@ -12,7 +12,7 @@
 use crate::simulation::{Hit, HitKind, Simulation};
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, IoError, ObjectId, Op, Request};
 use tandem_engine::config::DEADLINE;
-use tandem_engine::format::page::{PAGE_BYTES, PAGE_CHECKSUMS};
+use tandem_engine::format::page::PAGE_BYTES;
 use tandem_engine::map::{NONE, Place};
 
 /// A range of bytes on a drive.
@@ -90,14 +90,8 @@ fn places_of(sim: &Simulation, logical: u64, places: &mut Places) {
             Place::Home => {
                 let (home, first) = sim.engine.home_of(logical);
                 places.data.push((home, (first, first + BLOCK_BYTES)));
-                for device in sim.engine.devices() {
-                    let layout = &device.layout;
-                    if layout.checksum_pages > 0 {
-                        let page = logical / PAGE_CHECKSUMS as u64;
-                        let first = layout.checksum_offset + page * 2 * PAGE_BYTES;
-                        places.pages.push((device.id, (first, first + 2 * PAGE_BYTES)));
-                    }
-                }
+                let pages = sim.engine.checksum_places(logical).into_iter();
+                places.pages.extend(pages.map(|(id, first)| (id, (first, first + PAGE_BYTES))));
             }
         }
     }

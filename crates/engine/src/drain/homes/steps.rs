@@ -277,7 +277,8 @@ impl Evacuation {
             let was_asked = drain.awaits_page.replace(page) == Some(page);
             let is_coming = pages.is_under_way(page);
             if !was_asked {
-                metadata_replica.load_checksum_page(page, None, pages, metadata, io);
+                let known = (&mut *pages, checksums);
+                metadata_replica.load_checksum_page(page, None, known, metadata, io);
                 return false;
             }
             if is_coming {

@@ -14,7 +14,9 @@ pub use waiters::{Wait, Waiter};
 
 use crate::device::{Class, Job};
 use crate::engine::Engine;
+use crate::format::pointer::{Kind, PAGE_BYTES};
 use crate::map::Logical;
+use crate::map::checksums::page_of;
 use crate::owner::Owner;
 use std::fmt;
 use std::ops::Deref;
@@ -158,6 +160,26 @@ impl Engine {
     /// Every task that waits, in the order of their ids, and what for.
     pub fn waiters(&self) -> Vec<Waiter> {
         Audit(self).waiters()
+    }
+
+    /// Where the page with the checksum of a block's home lies on the drives, in bytes: nowhere, if it was never
+    /// written.
+    pub fn checksum_places(&self, block: Logical) -> Vec<(DeviceId, u64)> {
+        let (store, page) = (&self.store, page_of(block));
+        if u64::from(page) >= store.checksums.table().leaves() {
+            return Vec::new();
+        }
+        let place = store.checksums.place(page);
+        if place.kind == Kind::Nothing {
+            return Vec::new();
+        }
+        let homes = store.metadata.metadata_homes(&self.io).into_iter();
+        let places = homes.map(|home| (home, place.page));
+        let places = places.chain(store.metadata_replica.place_of(page, place));
+        let offset = |(device, page): (DeviceId, u64)| {
+            (device, self.io[device].layout.checksum_offset + page * PAGE_BYTES)
+        };
+        places.map(offset).collect()
     }
 
     /// The checksum of a block's home, as far as it is in RAM.

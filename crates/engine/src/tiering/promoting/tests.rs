@@ -1,8 +1,10 @@
 //! What becomes of a promotion when the user's read that it rides on fails?
 
 use super::*;
+use crate::format::pointer::area_pages;
 use crate::io::DeviceIo;
 use crate::io::fixture::drives;
+use crate::map::checksums::HomeChecksums;
 use crate::map::{Map, SlotRegion};
 use crate::owner::Ended;
 use crate::requests::task::Task;
@@ -25,6 +27,7 @@ fn tiers() -> (Tiers, Store, DeviceIo) {
     let mut store = Store::new(MIB, 8);
     let region = SlotRegion { device: SSD, is_log: false, first: 0, count: 18, offset_bytes: 0 };
     store.map = Map::new(vec![region], BLOCKS as usize, 2);
+    store.checksums = HomeChecksums::with_a_page_on_the_drives(BLOCKS, area_pages(1));
     let tier = TierConfig::named("cache-read-only").with("extent", 16 << 10).with("size", MIB);
     let config = SpaceConfig { tier, interval: None, reads: 1 };
     let space = Space::new(&config, 18, BLOCKS).expect("it fits");
@@ -43,7 +46,8 @@ fn page_fails(
     io: &mut DeviceIo,
 ) {
     requests[id].outstanding += 1;
-    store.pages.load(0, Some(id), (&store.metadata, &store.metadata_replica), io);
+    let known = (&store.metadata, &store.metadata_replica);
+    store.pages.load(0, Some(id), &store.checksums, known, io);
     let status = Err(IoError::Device(SSD));
     let ended = Ended { device: SSD, status, checksums: &[], bytes: &[] };
     store.checksum_page_read(0, ended, requests, tiers, io);
