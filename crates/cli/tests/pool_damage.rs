@@ -274,3 +274,41 @@ fn no_damage_is_a_panic() {
         assert!(!told(&check).contains("panicked"), "step {step}: {}", told(&check));
     }
 }
+
+/// CRC-32C, one bit at a time.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
+}
+
+/// The superblocks of a drive say another version, and are sound.
+fn set_version(image: &mut [u8], version: u8) {
+    let last = image.len() - 4096;
+    for at in [0, last] {
+        let block = &mut image[at..at + 4096];
+        block[12] = version;
+        block[8..12].fill(0);
+        let crc = crc32c(block);
+        block[8..12].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+#[test]
+fn a_pool_of_another_version_is_named_and_left_alone() {
+    for (version, words) in [
+        (1, &["ssd.img", "version 1", "earlier Tandem", "nbdcopy", "nothing was changed"][..]),
+        (2, &["ssd.img", "version 2", "earlier Tandem", "nbdcopy"]),
+        (4, &["ssd.img", "version 4", "knows 3", "newer program"]),
+    ] {
+        let pool = PoolFixture::formatted(TWO);
+        for name in ["ssd.img", "hdd.img"] {
+            let mut image = std::fs::read(pool.at(name)).unwrap();
+            set_version(&mut image, version);
+            std::fs::write(pool.at(name), image).unwrap();
+        }
+        let before = images(&pool);
+        is_refusal(&pool.run("serve", &[]), 1, words);
+        is_refusal(&pool.run("format", &[]), 1, &["--force"]);
+        assert!(images(&pool) == before, "version {version}: nothing was changed");
+    }
+}

@@ -3,7 +3,7 @@
 //! Source: acceptance of the spine, bad input.
 
 use crate::support::fixture::{PoolText, is_refusal};
-use crate::support::program::{program, tandem, told};
+use crate::support::program::{printed, program, tandem, told};
 use crate::support::sigkill::over_nbd;
 use crate::support::{PoolFixture, Server};
 use rustix::process::Signal;
@@ -360,4 +360,34 @@ fn needs_systemd_socket_activation() {
     let (status, said) = activator.stop();
     assert!(status.success(), "{said}");
     assert!(socket.exists(), "it is systemd's socket, not ours to remove");
+}
+
+/// As many drives as a superblock has room for.
+#[test]
+fn a_pool_has_64_drives_and_not_65() {
+    let text = |hdds: usize| {
+        let pool = PoolText::named("wide").ssd("64MiB").ssd("64MiB");
+        let pool = (0..hdds).fold(pool, |pool, _| pool.hdd("96MiB"));
+        pool.volume("vol0", "200MiB").nbd().text()
+    };
+    let pool = PoolFixture::new(&text(63));
+    is_refusal(&pool.run("format", &[]), 2, &["at most 64 devices, not 65"]);
+    let pool = PoolFixture::formatted(&text(62));
+    let server = pool.start();
+    let mut target = pool.nbd();
+    let offsets: Vec<u64> = (0..50).map(|round| round * (4 << 20)).collect();
+    for &offset in &offsets {
+        target.write(offset, &offset.to_le_bytes().repeat(512), false).unwrap();
+    }
+    target.flush().unwrap();
+    server.kill();
+    let server = pool.start();
+    let mut target = pool.nbd();
+    for &offset in &offsets {
+        assert!(target.read(offset, 4096).unwrap() == offset.to_le_bytes().repeat(512));
+    }
+    assert_eq!(pool.status()["devices"].as_array().unwrap().len(), 64);
+    assert!(server.stop().0.success());
+    let check = pool.run("check", &[]);
+    assert!(check.status.success(), "{}", printed(&check));
 }

@@ -29,7 +29,7 @@ const FEATURE_METADATA_REPLICA: u64 = 4;
 /// The metadata on some members is not to be believed, since they missed writes.
 const FEATURE_LAGGING: u64 = 8;
 /// Drives in one set at most.
-pub const MEMBERS_MAX: usize = 16;
+pub const MEMBERS_MAX: usize = 64;
 /// Bytes of a pool's name at most.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
@@ -246,7 +246,8 @@ impl Superblock {
         assert!(self.name.len() <= NAME_BYTES_MAX && self.standings.len() == self.members.len());
         let own = self.members[usize::from(self.index)];
         assert!(self.layout.is_sane(own.capacity_bytes), "a start refuses any other layout");
-        assert!(self.lagging >> self.members.len() == 0, "members lag, and nobody else");
+        let beyond = self.lagging.checked_shr(self.members.len() as u32).unwrap_or(0);
+        assert!(beyond == 0, "members lag, and nobody else");
         let is_member = |s: &Successor| usize::from(s.index) < self.members.len();
         assert!(self.successor.as_ref().is_none_or(is_member), "a successor replaces a member");
         self.bytes()
@@ -399,6 +400,26 @@ mod tests {
         }
     }
 
+    /// All that a block has to hold at once.
+    #[test]
+    fn the_most_members_have_room() {
+        let member = |uuid| Member { uuid, role: Role::Hdd, capacity_bytes: 1 << 30 };
+        let numbered = Numbered { home_first: 9, home_blocks: 1, slot_count: u64::from(u32::MAX) };
+        let mut standings = vec![Standing::Gone(numbered); MEMBERS_MAX];
+        standings[1] = Standing::Serves;
+        let most = Superblock {
+            name: "n".repeat(NAME_BYTES_MAX),
+            members: (0..MEMBERS_MAX as u128).map(member).collect(),
+            standings,
+            successor: Some(Successor { state: SuccessorState::Copying, index: 63, uuid: 12 }),
+            lagging: u64::MAX,
+            ..sample()
+        };
+        let block = most.encode();
+        assert_eq!(block.len() as u64, BLOCK_BYTES);
+        assert_eq!(Superblock::decode(&block).unwrap(), most);
+    }
+
     #[test]
     fn it_comes_back_and_every_flipped_bit_is_seen() {
         let mut with_table = sample();
@@ -433,6 +454,16 @@ mod tests {
         }
         let unknown = Superblock { lagging: 4, ..sample() };
         assert!(Superblock::decode(&unknown.bytes()).is_err(), "there are two members");
+        for (version, is_earlier) in [(1, true), (2, true), (4, false)] {
+            let mut other = sample().encode();
+            other[12] = version;
+            other[8..12].fill(0);
+            let crc = crc32c(&other);
+            other[8..12].copy_from_slice(&crc.to_le_bytes());
+            let error = Superblock::decode(&other).unwrap_err();
+            assert_eq!(matches!(error, FormatError::Earlier { .. }), is_earlier, "{error}");
+            assert_eq!(matches!(error, FormatError::Version { .. }), !is_earlier, "{error}");
+        }
         let block = sample().encode();
         assert_eq!((block[12], block[16]), (3, 0), "no feature is in use");
         assert_eq!(Superblock::decode(&block).unwrap(), sample());
