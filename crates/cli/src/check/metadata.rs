@@ -5,6 +5,7 @@
 //! of two copies that are written in turn may be torn after a crash, which does no harm: that is a note.
 
 use crate::config::{PoolConfig, PoolDevice};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs::File;
@@ -21,6 +22,11 @@ use tandem_engine::format::shard::{self, Root, SHARD_BYTES};
 use tandem_engine::format::superblock::Superblock;
 use tandem_engine::format::unit::{self, Unit};
 use tandem_live::Backing;
+
+/// Drives whose checkpoints are looked at side by side.
+const CHECKPOINTS_AT_ONCE: usize = 16;
+/// … and journals, each of which is in memory as a whole.
+const JOURNALS_AT_ONCE: usize = 2;
 
 /// A part of the metadata that cannot be used on one drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -85,38 +91,58 @@ pub(super) fn check(pool: &PoolConfig, capacities: &[u64]) -> anyhow::Result<Fou
             homes.push(Home { label: device.label(), part, superblock, root: None });
         }
     }
-    let metadata_replicas = homes.iter().map(|home| keeps(&home.superblock)).collect::<Vec<_>>();
-    for (home, keeps) in homes.iter_mut().zip(&metadata_replicas) {
-        if *keeps != Keeps::Nothing {
-            match home.roots(&mut found) {
-                Ok(root) => home.root = root,
-                Err(error) => home.unreadable("checkpoint roots", &error, &mut found),
-            }
-            if let Err(error) = home.shards(&mut found) {
-                home.unreadable("checkpoint shards", &error, &mut found);
-            }
-            if let Err(error) = home.table(&mut found) {
-                home.unreadable("table of objects", &error, &mut found);
-            }
-            if let Err(error) = home.pages(&mut found) {
-                home.unreadable("checksum pages", &error, &mut found);
-            }
-        }
-    }
-    let leaders = homes.iter().zip(&metadata_replicas).filter(|(_, keeps)| **keeps == Keeps::First);
-    let roots = leaders.filter_map(|(home, _)| home.root.clone());
+    homes.retain(|home| keeps(&home.superblock) != Keeps::Nothing);
+    let bar = bar(2 * homes.len() as u64);
+    at_once(&mut homes, CHECKPOINTS_AT_ONCE, &bar, &mut found, Home::checkpoint);
+    let leaders = homes.iter().filter(|home| keeps(&home.superblock) == Keeps::First);
+    let roots = leaders.filter_map(|home| home.root.clone());
     let newest = roots.max_by_key(|root| root.checkpoint);
-    for (home, keeps) in homes.iter().zip(&metadata_replicas) {
-        let root = match keeps {
-            Keeps::Nothing => None,
-            Keeps::First => newest.as_ref(),
-            Keeps::Replica => home.root.as_ref(),
-        };
-        if let Some(Err(error)) = root.map(|root| home.journal(root, &mut found)) {
-            home.unreadable("journal", &error, &mut found);
+    at_once(&mut homes, JOURNALS_AT_ONCE, &bar, &mut found, |home, found| {
+        let follows = keeps(&home.superblock) == Keeps::Replica;
+        let root = if follows { home.root.as_ref() } else { newest.as_ref() };
+        if let Some(Err(error)) = root.map(|root| home.journal(root, found)) {
+            home.unreadable("journal", &error, found);
+        }
+    });
+    bar.finish_and_clear();
+    Ok(found)
+}
+
+/// On stderr, and only on a terminal.
+fn bar(steps: u64) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{bar:40} {pos} of {len} parts of the metadata, {eta} left");
+    ProgressBar::new(steps).with_style(style.expect("the template is sound"))
+}
+
+/// Looks at some drives at once. What was found is told in their order.
+fn at_once(
+    homes: &mut [Home],
+    most: usize,
+    bar: &ProgressBar,
+    found: &mut Found,
+    look: impl Fn(&mut Home, &mut Found) + Sync,
+) {
+    for some in homes.chunks_mut(most) {
+        let of_each = std::thread::scope(|scope| {
+            let look = |home| {
+                let look = &look;
+                scope.spawn(move || {
+                    let mut found = Found::default();
+                    look(home, &mut found);
+                    bar.inc(1);
+                    found
+                })
+            };
+            let threads: Vec<_> = some.iter_mut().map(look).collect();
+            let ended = threads.into_iter().map(|thread| thread.join());
+            ended.map(|found| found.expect("looking at a drive ends")).collect::<Vec<_>>()
+        });
+        for of_one in of_each {
+            found.notes.extend(of_one.notes);
+            found.bad.extend(of_one.bad);
         }
     }
-    Ok(found)
 }
 
 /// What a drive keeps beside its own superblock.
@@ -200,6 +226,23 @@ fn leader(first: &Path, second: &PoolDevice) -> Option<Part> {
 }
 
 impl Home {
+    /// The newest checkpoint: roots, shards, the table of objects, home checksums.
+    fn checkpoint(&mut self, found: &mut Found) {
+        match self.roots(found) {
+            Ok(root) => self.root = root,
+            Err(error) => self.unreadable("checkpoint roots", &error, found),
+        }
+        if let Err(error) = self.shards(found) {
+            self.unreadable("checkpoint shards", &error, found);
+        }
+        if let Err(error) = self.table(found) {
+            self.unreadable("table of objects", &error, found);
+        }
+        if let Err(error) = self.pages(found) {
+            self.unreadable("checksum pages", &error, found);
+        }
+    }
+
     fn bad(&self, part: String, offset: u64, error: impl ToString) -> BadMetadata {
         let (device, error) = (self.label.clone(), error.to_string());
         BadMetadata { device, part, device_offset_bytes: offset, error }

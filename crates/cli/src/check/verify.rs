@@ -3,6 +3,7 @@
 //! The engine compares what it reads with the checksums it has, and falls back to another copy
 //! where there is one; what is left is an error here, told to the block.
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -68,11 +69,20 @@ struct Part {
     length: u64,
 }
 
+/// On stderr, and only on a terminal.
+fn bar() -> ProgressBar {
+    let template = "{bar:40} {bytes} of {total_bytes} of the volumes, {bytes_per_sec}, {eta} left";
+    let style = ProgressStyle::with_template(template).expect("the template is sound");
+    ProgressBar::new(0).with_style(style)
+}
+
 /// Reads every volume.
 pub(super) struct Verify {
     /// The volumes, then all files.
     wholes: Vec<Whole>,
     findings: Rc<RefCell<Findings>>,
+    /// How much of all of them was looked at.
+    bar: ProgressBar,
     /// To be read first: parts of a read that failed, block by block.
     again: VecDeque<Part>,
     /// Where the walk is: which of them, and byte.
@@ -94,6 +104,7 @@ impl Verify {
         Verify {
             wholes: volumes.into_iter().enumerate().map(whole).collect(),
             findings,
+            bar: bar(),
             again: VecDeque::new(),
             at: (0, 0),
             ahead: VecDeque::new(),
@@ -115,6 +126,7 @@ impl Verify {
                 self.wholes.push(Whole { volume: of.volume, object, size_bytes, is_file: true });
             }
         }
+        self.bar.set_length(self.wholes.iter().map(|whole| whole.size_bytes).sum());
     }
 
     /// The next part to read.
@@ -152,6 +164,7 @@ impl Verify {
             at = end;
         }
         assert!(at > from, "the map says something of every byte");
+        self.bar.inc(at - from);
         self.at = (whole, at);
         Some(())
     }
@@ -176,6 +189,7 @@ impl Verify {
             context.submit(front_request, key as u64);
         }
         if self.begun && self.reading.is_empty() && !self.stopping {
+            self.bar.finish_and_clear();
             self.findings.borrow_mut().finished = true;
             context.stop_event_loop();
         }

@@ -325,9 +325,9 @@ impl Engine {
 
     /// Writes that wait for space: what else may make room, or why they fail.
     fn make_room(&mut self, short_before: bool) {
-        if self.io.waits_for_space() && !short_before && self.io.ssds().is_empty() {
-            // a write has just found its log full: nothing else may happen that would make room, nor may
-            // a commit wait for that write any longer
+        if self.io.waits_for_space() && !short_before {
+            // a write has just found no room, and what was freed just now was too little for it: nothing else
+            // may happen that would make room, nor may a commit wait for that write any longer
             self.run_requests();
             self.run_moves();
             self.dispatch_all();
