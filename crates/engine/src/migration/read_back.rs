@@ -254,8 +254,8 @@ impl Promotions {
         );
         io.stats_mut().read_back.from_drive.count(part.count * BLOCK_BYTES);
         let after = io.config().promote_after_reads;
-        if after == 0 || io.ssds().is_empty() || io.is_fixed() {
-            return;
+        if after == 0 || io.ssds().is_empty() || io.is_fixed() || requests[part.task].rides {
+            return; // what rides on a read comes with its extent
         }
         for i in 0..part.count {
             let (block, slot) = (part.logical + i, part.slot + i);
