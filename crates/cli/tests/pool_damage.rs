@@ -284,12 +284,34 @@ fn crc32c(bytes: &[u8]) -> u32 {
 /// The superblocks of a drive say another version, and are sound.
 fn set_version(image: &mut [u8], version: u8) {
     let last = image.len() - 4096;
-    for at in [0, last] {
+    set_version_at(image, &[0, last], version);
+}
+
+fn set_version_at(image: &mut [u8], copies: &[usize], version: u8) {
+    for &at in copies {
         let block = &mut image[at..at + 4096];
         block[12] = version;
         block[8..12].fill(0);
         let crc = crc32c(block);
         block[8..12].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// A copy of an earlier program beside a sound one was left behind by another pool. That of a newer one was not: it
+/// may have been cut between the two.
+#[test]
+fn one_copy_of_another_version_counts_if_it_is_newer() {
+    for (version, is_served) in [(2, true), (4, false)] {
+        let pool = PoolFixture::formatted(TWO);
+        let mut image = std::fs::read(pool.at("hdd.img")).unwrap();
+        let last = image.len() - 4096;
+        set_version_at(&mut image, &[last], version);
+        std::fs::write(pool.at("hdd.img"), image).unwrap();
+        if is_served {
+            assert!(pool.start().stop().0.success());
+        } else {
+            is_refusal(&pool.run("serve", &[]), 1, &["hdd.img", "version 4", "newer program"]);
+        }
     }
 }
 

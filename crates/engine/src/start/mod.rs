@@ -67,8 +67,8 @@ pub(crate) struct Starting {
     pub(crate) failed: Option<StartError>,
     /// Per device, the sounder copy of the superblock; and whether a damaged one was seen.
     pub(crate) superblocks: Vec<(Option<Superblock>, bool)>,
-    /// A drive with a superblock of another version.
-    other_format: Option<(DeviceId, FormatError)>,
+    /// Superblocks of another version.
+    other_formats: Vec<(DeviceId, FormatError)>,
     roots: Roots,
     pub(crate) root: Option<(DeviceId, Root)>,
     /// The newest root of the drive that follows.
@@ -99,7 +99,7 @@ impl Starting {
             outstanding: 0,
             failed: None,
             superblocks: vec![(None, false); devices],
-            other_format: None,
+            other_formats: Vec::new(),
             roots: Roots::default(),
             root: None,
             metadata_replica_root: None,

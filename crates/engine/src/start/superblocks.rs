@@ -21,7 +21,7 @@ impl Start {
                 }
             }
             Err(error @ (FormatError::Earlier { .. } | FormatError::Version { .. })) => {
-                starting.other_format.get_or_insert((device, error));
+                starting.other_formats.push((device, error));
             }
             Err(error) => {
                 entry.1 |=
@@ -39,7 +39,13 @@ impl Start {
         io: &mut DeviceIo,
     ) -> Result<Vec<(usize, Superblock)>, StartError> {
         let mut found = std::mem::take(&mut self.starting().superblocks);
-        if let Some((device, error)) = self.starting().other_format.take() {
+        // an earlier program opens no pool of this version, so beside a sound copy its own is a leftover; a newer
+        // program may have been cut between the two
+        let counts = |(device, error): &(DeviceId, FormatError)| {
+            matches!(error, FormatError::Version { .. }) || found[usize::from(device.0)].0.is_none()
+        };
+        let others = std::mem::take(&mut self.starting().other_formats);
+        if let Some((device, error)) = others.into_iter().find(counts) {
             // no life of this format writes over such a drive, or beside it
             return Err(StartError::OtherFormat { device: usize::from(device.0), error });
         }
