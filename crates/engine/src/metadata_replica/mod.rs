@@ -484,7 +484,7 @@ impl MetadataReplica {
         let newest = journal.next_sequence() - 1;
         self.home.is_none()
             || checkpoint_failed
-            || (self.stage == Stage::Idle && !self.behind && self.durable >= newest)
+            || (self.stage == Stage::Idle && !self.behind && !self.gap && self.durable >= newest)
     }
 
     /// Commands that the snapshot under way waits for.
@@ -612,6 +612,23 @@ mod tests {
         assert!(!f.is_level(false, &journal), "the flush began before");
         f.flush_begins(HDD);
         f.flush_ended(HDD, &io);
+        assert!(f.is_level(false, &journal));
+    }
+
+    /// A snapshot was given up as no checkpoint could be written, and units were kept again since it began.
+    #[test]
+    fn units_behind_a_gap_do_not_make_it_level() {
+        let (mut f, mut io, mut journal) = metadata_replica();
+        journal.place(4096);
+        (f.gap, f.behind) = (true, false);
+        unit(&mut f, &mut io, 1);
+        assert!(f.take_units(HDD, false, &journal, &mut io).is_some());
+        f.units_written(HDD);
+        f.flush_begins(HDD);
+        f.flush_ended(HDD, &io);
+        assert!(!f.is_level(false, &journal), "its root does not lead to them");
+        assert!(f.is_level(true, &journal), "a stop does not wait for what cannot come");
+        f.gap = false;
         assert!(f.is_level(false, &journal));
     }
 
