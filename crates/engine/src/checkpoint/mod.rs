@@ -15,9 +15,11 @@
 //! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: one shard, or
 //! one page, at a time per command.
 
+mod carrying;
 mod pages;
 mod parts;
 
+use self::carrying::Carrying;
 pub(crate) use self::pages::{PageRead, PageReads};
 pub(crate) use self::parts::Parts;
 use crate::format::image::IMAGE_PAGE_BYTES;
@@ -77,7 +79,7 @@ pub(crate) struct Checkpoint {
     replay_sequence: u64,
     dirty: Bits,
     next_shard: usize,
-    next_page: u32,
+    carrying: Carrying,
     /// For each shard, does its second copy hold?
     copies: Bits,
     composed: u64,
@@ -118,7 +120,7 @@ impl Default for Checkpoint {
             replay_sequence: 1,
             dirty: Bits::new(0),
             next_shard: 0,
-            next_page: 0,
+            carrying: Carrying::default(),
             copies: Bits::new(0),
             composed: 0,
             outstanding: 0,
@@ -227,13 +229,6 @@ impl Checkpoint {
         objects.has_table() && !batches.is_broken && due.is_some_and(|due| due > batches.composed)
     }
 
-    /// A page that the attempt under way needs cannot be read.
-    pub(crate) fn page_failed(&mut self) {
-        if self.stage == Stage::Pages {
-            self.error = true;
-        }
-    }
-
     /// When one that failed is tried again. `is_wanted`: somebody asks for one.
     pub(crate) fn due(&self, is_wanted: bool, is_broken: bool, now: Instant) -> Instant {
         let waits = self.retry_at > now && !self.has_failed() && !is_broken;
@@ -288,7 +283,7 @@ impl Checkpoint {
         self.dirty = parts.map.take_dirty_shards();
         assert_eq!(self.dirty.len(), self.copies.len(), "one bit a shard");
         self.next_shard = 0;
-        self.next_page = 0;
+        self.carrying = Carrying::default();
         let in_place = parts.io.breaks(Mutant::LeafInPlace);
         parts.checksums.begin_checkpoint(in_place);
         let objects = &mut *parts.objects;
@@ -298,13 +293,13 @@ impl Checkpoint {
         parts.metadata_replica.checkpoint_begins(&self.dirty, mark, sequence, is_due, parts.io);
     }
 
-    /// Does what can be done now. Returns a page of home checksums that has to be in memory first.
-    pub(crate) fn advance(&mut self, parts: &mut Parts<'_>) -> Option<u32> {
-        let mut wanted = None;
+    /// Does what can be done now. Returns pages of home checksums that have to be in memory first.
+    pub(crate) fn advance(&mut self, parts: &mut Parts<'_>) -> Vec<u32> {
+        let mut wanted = Vec::new();
         loop {
             let before = self.stage;
             match before {
-                Stage::Idle => return None,
+                Stage::Idle => return Vec::new(),
                 Stage::Pages => wanted = self.carry_pages(parts),
                 Stage::Pointers => self.write_pointers(parts),
                 Stage::Shards => self.write_shards(parts),
@@ -345,30 +340,27 @@ impl Checkpoint {
     }
 
     /// Writes pages with the values that they lack. Returns one that has to be in memory first.
-    fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Option<u32> {
+    /// Carries waiting values into their pages. Returns those that have to be in memory first.
+    fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Vec<u32> {
         if self.error {
             if self.outstanding == 0 {
                 self.abandon(parts);
             }
-            return None;
+            return Vec::new();
         }
         while self.outstanding < IN_FLIGHT_MAX {
-            let Some(page) = parts.checksums.next_fresh_page(self.next_page) else {
-                if self.outstanding == 0 {
+            let Some(page) = self.carrying.next(parts.checksums) else {
+                if self.outstanding == 0 && self.carrying.is_over(parts.checksums) {
                     parts.checksums.pages_written();
                     self.stage = Stage::Pointers;
                 }
-                return None;
+                break;
             };
-            if !parts.checksums.has_page(page) {
-                return Some(page);
-            }
             let write = parts.checksums.carry(page);
-            self.next_page = page + 1;
             self.write_page(&write, parts);
             parts.metadata_replica.note_page(page);
         }
-        None
+        self.carrying.missing(parts.checksums)
     }
 
     fn write_page(&mut self, write: &PageWrite, parts: &mut Parts<'_>) {
@@ -595,7 +587,11 @@ impl Checkpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::pointer::area_pages;
     use crate::io::fixture::drives;
+    use crate::map::Map;
+    use crate::metadata::MetadataHomes;
+    use crate::owner::Ended;
     use tandem_block::MIB;
 
     /// Much of a journal can be kept for changes of objects, so a commit may find no room before it is half full.
@@ -625,5 +621,63 @@ mod tests {
             checkpoint.ask_for_room(&journal);
             assert_eq!(wanted(&checkpoint), then, "{case}");
         }
+    }
+
+    /// Pages that nobody can read are awaited side by side, and given up together. The checkpoint goes on then, and
+    /// has not failed: else a few of them would end all checkpoints.
+    #[test]
+    fn pages_that_nobody_can_read_do_not_end_checkpoints() {
+        let mut io = drives(1, 1);
+        let (metadata, mut replica) = (MetadataHomes::default(), MetadataReplica::default());
+        let (mut journal, mut map) = (Journal::new(8 * MIB, 0, 1), Map::new(Vec::new(), 0, 2));
+        let (mut objects, mut reads) = (Objects::new(0), PageReads::default());
+        let mut checksums = HomeChecksums::on_the_drives(4 * 1024, area_pages(4));
+        for page in 0..4 {
+            checksums.set(page * 1024 + 5, 55);
+        }
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.begin_life(map.shard_count());
+        let (mut tries, mut begins) = (0, true);
+        while checkpoint.stage != Stage::Pointers {
+            let batches = Batches { composed: 0, durable: 0, durable_unit: 0, is_broken: false };
+            let mut parts = Parts {
+                io: &mut io,
+                metadata: &metadata,
+                metadata_replica: &mut replica,
+                journal: &mut journal,
+                map: &mut map,
+                checksums: &mut checksums,
+                objects: &mut objects,
+                batches,
+            };
+            if std::mem::take(&mut begins) {
+                checkpoint.begin(&mut parts);
+            }
+            let wanted = checkpoint.carry_pages(&mut parts);
+            assert!(wanted.len() <= 2, "as many as half of the cache, or two");
+            // what was carried is written at once
+            while checkpoint.outstanding > 0 {
+                assert_eq!(checkpoint.step_done(DeviceId(0), Ok(()), &[]), Ok(()));
+            }
+            for page in wanted {
+                reads.load(page, None, &checksums, (&metadata, &replica), &mut io);
+                if !reads.is_under_way(page) {
+                    continue; // it rests
+                }
+                tries += 1;
+                let status = Err(IoError::Device(DeviceId(0)));
+                let ended = Ended { device: DeviceId(0), status, checksums: &[], bytes: &[] };
+                let read =
+                    reads.read_done(page, ended, &mut checksums, (&metadata, &replica), &mut io);
+                assert_eq!(read, PageRead::Over { waiters: Vec::new(), is_loaded: false });
+            }
+            let due = reads.due(io.now());
+            if due != Instant::NEVER {
+                io.next_event(due);
+            }
+        }
+        assert_eq!((io.stats().lost_pages, tries, checkpoint.attempts), (4, 24, 0));
+        let seconds = io.now().since(Instant::ZERO).ns / 1_000_000_000;
+        assert_eq!(seconds, 62, "twice the time of one, for two at a time");
     }
 }

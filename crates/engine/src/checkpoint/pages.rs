@@ -32,6 +32,8 @@ struct Unread {
 struct PageRequest {
     /// Requests that wait for it.
     waiters: Vec<TaskId>,
+    /// A checkpoint, a snapshot or a move has no way without it.
+    has_to_come: bool,
     /// What is wanted, and where it was looked for in vain.
     wanted: Pointer,
     tried: Vec<(DeviceId, u64)>,
@@ -48,8 +50,6 @@ pub(crate) enum PageRead {
         waiters: Vec<TaskId>,
         /// It is in memory.
         is_loaded: bool,
-        /// Nobody waited, and it is tried again later: a checkpoint that needs it is over.
-        is_unread: bool,
     },
 }
 
@@ -77,12 +77,14 @@ impl PageReads {
         if waiter.is_none() && failed.is_some_and(|failed| io.now() < failed.next) {
             return;
         }
+        let has_to_come = waiter.is_none();
         if let Some(request) = self.under_way.get_mut(&page) {
+            request.has_to_come |= has_to_come;
             request.waiters.extend(waiter);
             return;
         }
         let (wanted, waiters) = (checksums.place(page), waiter.into_iter().collect());
-        let mut request = PageRequest { waiters, wanted, tried: Vec::new() };
+        let mut request = PageRequest { waiters, has_to_come, wanted, tried: Vec::new() };
         let places = places(page, wanted, metadata, metadata_replica, io);
         let first = places.first().copied();
         request.read(first.unwrap_or((metadata.first_metadata_home(io), wanted.page)), page, io);
@@ -118,19 +120,17 @@ impl PageReads {
         }
         let is_loaded = checksums.has_page(page);
         let request = self.under_way.remove(&page).expect("found above");
-        let waiters = request.waiters;
-        let mut is_unread = false;
         if is_loaded {
             self.unread.remove(&page);
-        } else if waiters.is_empty() {
-            is_unread = self.note_unread(page, checksums, io);
+        } else if request.has_to_come {
+            self.note_unread(page, checksums, io);
         }
-        PageRead::Over { waiters, is_loaded, is_unread }
+        PageRead::Over { waiters: request.waiters, is_loaded }
     }
 
-    /// A page that nobody waits for cannot be read, from nobody who has it. It is tried again later, which is
-    /// true. When that was in vain for long, what the page knew is lost, and reads of its homes say so.
-    fn note_unread(&mut self, page: u32, checksums: &mut HomeChecksums, io: &mut DeviceIo) -> bool {
+    /// A page that has to come cannot be read, from nobody who has it. It is tried again later. When that was in
+    /// vain for long, what the page knew is lost, and reads of its homes say so.
+    fn note_unread(&mut self, page: u32, checksums: &mut HomeChecksums, io: &mut DeviceIo) {
         let now = io.now();
         let failed = self.unread.entry(page).or_insert(Unread { tries: 0, next: now });
         failed.tries += 1;
@@ -139,9 +139,7 @@ impl PageReads {
             self.unread.remove(&page);
             io.stats_mut().lost_pages += 1;
             checksums.load_lost(page);
-            return false;
         }
-        true
     }
 
     /// When a page is tried again that somebody may wait for.

@@ -32,6 +32,9 @@ pub(crate) struct HomeChecksums {
     carried: BTreeMap<Logical, u32>,
 }
 
+/// Pages that a checkpoint awaits at once (guess: a drive that goes bad has some hundreds that cannot be read).
+const AWAITED_MAX: usize = 64;
+
 /// Page that holds the block's checksum.
 pub(crate) const fn page_of(block: Logical) -> u32 {
     (block / PAGE_CHECKSUMS as u64) as u32
@@ -163,6 +166,11 @@ impl HomeChecksums {
         self.fresh.insert(block, checksum);
     }
 
+    /// How many pages a checkpoint may await at once: those of half the cache, and no more than so many.
+    pub(crate) fn awaited_max(&self) -> usize {
+        (self.pages_max / 2).clamp(2, AWAITED_MAX)
+    }
+
     /// How many values wait for a checkpoint.
     pub(crate) fn fresh_count(&self) -> usize {
         self.fresh.len()
@@ -254,13 +262,15 @@ impl HomeChecksums {
 
 #[cfg(test)]
 impl HomeChecksums {
-    /// A table whose first page is on the drives, and not in memory.
-    pub(crate) fn with_a_page_on_the_drives(homes: u64, area_pages: u64) -> Self {
+    /// A table whose pages are on the drives, and not in memory.
+    pub(crate) fn on_the_drives(homes: u64, area_pages: u64) -> Self {
         let mut table = HomeChecksums::new(2);
         table.begin_life(0, homes, area_pages);
-        table.set(0, 1);
         table.begin_checkpoint(false);
-        table.carry(0);
+        for page in 0..pages_of(homes) as u32 {
+            table.set(blocks_of(page).start, 1);
+            table.carry(page);
+        }
         table.pages_written();
         assert!(table.write_pointers().is_none(), "it is a small table");
         table.durable();
@@ -344,7 +354,7 @@ mod tests {
     fn a_page_that_was_lost_is_read_again_when_its_checkpoint_is_durable() {
         // (was it lost before the checkpoint, is it in memory behind it, the checksum of a block that was not carried)
         for (is_before, is_known, want) in [(true, true, Some(0)), (false, false, None)] {
-            let mut table = HomeChecksums::with_a_page_on_the_drives(HOMES, area_pages(5));
+            let mut table = HomeChecksums::on_the_drives(HOMES, area_pages(5));
             table.set(5, 55);
             if is_before {
                 table.load_lost(0);

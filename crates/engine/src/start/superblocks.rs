@@ -30,6 +30,22 @@ impl Start {
         }
     }
 
+    /// No life of this format writes over a drive of another one, or beside it.
+    fn refuse_other_formats(
+        &mut self,
+        found: &[(Option<Superblock>, bool)],
+    ) -> Result<(), StartError> {
+        // an earlier program opens no pool of this version, so beside a sound copy its own is a leftover; a newer
+        // program may have been cut between the two
+        let counts = |(device, error): &(DeviceId, FormatError)| {
+            matches!(error, FormatError::Version { .. }) || found[usize::from(device.0)].0.is_none()
+        };
+        let others = std::mem::take(&mut self.starting().other_formats);
+        others.into_iter().find(counts).map_or(Ok(()), |(device, error)| {
+            Err(StartError::OtherFormat { device: usize::from(device.0), error })
+        })
+    }
+
     /// Are these the drives of one pool, all of them, in their places?
     pub(super) fn check_superblocks(
         &mut self,
@@ -39,16 +55,7 @@ impl Start {
         io: &mut DeviceIo,
     ) -> Result<Vec<(usize, Superblock)>, StartError> {
         let mut found = std::mem::take(&mut self.starting().superblocks);
-        // an earlier program opens no pool of this version, so beside a sound copy its own is a leftover; a newer
-        // program may have been cut between the two
-        let counts = |(device, error): &(DeviceId, FormatError)| {
-            matches!(error, FormatError::Version { .. }) || found[usize::from(device.0)].0.is_none()
-        };
-        let others = std::mem::take(&mut self.starting().other_formats);
-        if let Some((device, error)) = others.into_iter().find(counts) {
-            // no life of this format writes over such a drive, or beside it
-            return Err(StartError::OtherFormat { device: usize::from(device.0), error });
-        }
+        self.refuse_other_formats(&found)?;
         evacuation.take_standings(&mut found, metadata, io)?;
         replacement.resolve_successor(&mut found, io);
         evacuation.check_gone(&found, io)?;

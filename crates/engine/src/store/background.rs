@@ -167,10 +167,7 @@ impl Store {
     ) {
         let known = (&self.metadata, &self.metadata_replica);
         let read = self.pages.read_done(page, ended, &mut self.checksums, known, io);
-        let PageRead::Over { waiters, is_loaded, is_unread } = read else { return };
-        if is_unread {
-            self.checkpoint.page_failed();
-        }
+        let PageRead::Over { waiters, is_loaded } = read else { return };
         for id in waiters {
             let task = &mut requests[id];
             assert!(task.outstanding > 0, "who waits for a page counts it");
@@ -318,7 +315,7 @@ impl Store {
         if begins {
             self.checkpoint.begin(&mut parts);
         }
-        if let Some(page) = self.checkpoint.advance(&mut parts) {
+        for page in self.checkpoint.advance(&mut parts) {
             self.metadata_replica.load_checksum_page(
                 page,
                 None,
