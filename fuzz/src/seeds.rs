@@ -10,13 +10,13 @@ use tandem_engine::format::layout::Layout;
 use tandem_engine::format::leaf::LeafImage;
 use tandem_engine::format::pair::{self, PairRecord, Standing};
 use tandem_engine::format::pair_journal::{JournalHead, UnitHeader};
-use tandem_engine::format::pointer::{self, Kind, LEAF_BLOCKS, POINTERS, Pointer, TableRoot};
+use tandem_engine::format::pointer::{self, Kind, POINTERS, Pointer, TableRoot};
 use tandem_engine::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
     ThinRecord,
 };
 use tandem_engine::format::replacement::Mark;
-use tandem_engine::format::shard::{Root, RootImage, ShardWriter, SlotEntry};
+use tandem_engine::format::root::{Root, RootImage};
 use tandem_engine::format::superblock::{
     self, Member, Numbered, Successor, SuccessorState, Superblock,
 };
@@ -111,29 +111,27 @@ pub fn pair_journal_units() -> Vec<Vec<u8>> {
     vec![unit(vec![(0, 4096), (8192, 512)], 2).encode(), unit(many, 100).encode()]
 }
 
-/// Leaves of version 3: all at home, and some of everything.
+/// Places of groups: all in slots, which take three pages, some of everything, and nothing.
 pub fn leaves() -> Vec<Vec<u8>> {
-    let plain = LeafImage {
-        homes: [u64::MAX; 16],
-        checksums: (0..LEAF_BLOCKS as u32).collect(),
+    let full = LeafImage {
+        placed: [u64::MAX; 16],
+        slots: (0..1024).map(|slot| (slot << 20, slot as u32)).collect(),
         ..LeafImage::default()
     };
     let mut mixed = LeafImage::default();
-    (mixed.homes[0], mixed.ssd[0], mixed.log[0], mixed.fragmented[15]) = (3, 6, 4, 1 << 63);
-    mixed.slots = vec![100, 101, 1 << 39];
-    mixed.checksums = vec![1, 2, 3];
+    (mixed.homes[0], mixed.placed[0], mixed.fragmented[15]) = (3, 6, 1 << 63);
+    mixed.slots = vec![(100, 1), (1 << 39, 3)];
     mixed.fragments = vec![vec![FragmentRecord { slot: 7, checksum: 8, mask: 9 }]];
-    [plain, mixed, LeafImage::default()].map(|image| image.encode().0).into()
+    [full, mixed, LeafImage::default()].map(|image| image.encode().concat()).into()
 }
 
 /// Pages of pointers of version 3: to leaves, and to other pages.
 pub fn pointers() -> Vec<Vec<u8>> {
     let mut leaves = [Pointer::default(); POINTERS];
-    let leaf = Pointer { kind: Kind::Leaf, page: 9, pages: 2, crc: 1, on_ssd: 90, dirty: 80 };
+    let leaf = Pointer { kind: Kind::Leaf, page: 9, crc: 1, on_ssd: 90, dirty: 80 };
     leaves[0] = leaf;
-    let plain = Pointer { kind: Kind::PlainLeaf, pages: 1, on_ssd: 0, dirty: 0, ..leaf };
-    leaves[255] = plain;
-    let pages = [Pointer { kind: Kind::Pointers, ..plain }; POINTERS];
+    leaves[255] = Pointer::AT_HOME;
+    let pages = [Pointer { kind: Kind::Pointers, on_ssd: 0, dirty: 0, ..leaf }; POINTERS];
     [leaves, pages].map(|page| pointer::encode(&page)).into()
 }
 
@@ -159,10 +157,8 @@ pub fn superblocks() -> Vec<Vec<u8>> {
         journal_bytes: MIB,
         root_offset: MIB + BLOCK_BYTES,
         root_bytes: 16 * BLOCK_BYTES,
-        shard_offset: 2 * MIB,
-        shard_count: 8,
-        checksum_offset: 4 * MIB,
-        checksum_pages: 4,
+        area_offset: 4 * MIB,
+        area_pages: 4,
         home_offset: 8 * MIB,
         home_blocks: 1024,
         home_first: 0,
@@ -246,20 +242,8 @@ pub fn units() -> Vec<Vec<u8>> {
     records().into_iter().map(unit).collect()
 }
 
-/// A shard of slots and one of homes.
-pub fn shards() -> Vec<Vec<u8>> {
-    let mut slots = ShardWriter::new(POOL, 4, INDEX);
-    for owner in 0..100 {
-        slots.slot(SlotEntry { owner, checksum: 1, mask: 255, order: 0 });
-    }
-    let mut homes = ShardWriter::new(POOL, 5, INDEX);
-    homes.homes(0xff00);
-    vec![slots.finish(), homes.finish()]
-}
-
 /// A checkpoint's root.
 pub fn roots() -> Vec<Vec<u8>> {
-    let (written, second_copy) = (vec![0xff, 1], vec![0xf0, 0]);
     let (checkpoint, replay_sequence, replay_offset) = (4, 10, 8192);
     let objects = objects();
     let replay_upto = 12;
@@ -268,11 +252,9 @@ pub fn roots() -> Vec<Vec<u8>> {
         replay_sequence,
         replay_offset,
         replay_upto,
-        written,
-        second_copy,
         objects,
         image: None,
-        checksums: TableRoot::empty(300),
+        map: TableRoot::empty(300),
     };
     let image = Some(RootImage { generation: 3, area: 1, pages: 77, crc: 5 });
     let with_table = Root { objects: Vec::new(), image, ..root.clone() };

@@ -66,7 +66,6 @@ pub fn all() -> Vec<Target> {
         Target::on_disk("pair-journal-unit", seeds::pair_journal_units, fuzz::pair_journal_unit),
         Target::on_disk("journal-unit", seeds::units, fuzz::journal_unit),
         Target::on_disk("journal-records", seeds::records, fuzz::records),
-        Target::on_disk("checkpoint-shard", seeds::shards, fuzz::checkpoint_shard),
         Target::on_disk("checkpoint-root", seeds::roots, fuzz::checkpoint_root),
         Target::on_disk("object-page", seeds::object_pages, fuzz::object_page),
         Target::on_disk("checksum-page", seeds::pages, fuzz::checksum_page),

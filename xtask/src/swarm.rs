@@ -24,7 +24,7 @@ const LIVE: [&str; 10] = [
     "--files",
     "--place",
 ];
-/// Seeds of a share, if it is not said: more than the 6 of every test run.
+/// Seeds of a share, if it is not said: more than the 3 of every test run.
 const SEEDS: [&str; 2] = ["--seeds", "200"];
 
 /// Runs a share of every arm. False if the promise was broken; the seed is printed then.

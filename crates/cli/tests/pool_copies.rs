@@ -6,10 +6,9 @@ use crate::support::fixture::PoolText;
 use crate::support::program::{TWO, filled, flip, json, layout, printed, told, works};
 use crate::support::{PATIENCE, PoolFixture};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tandem_engine::format::page::PAGE_BYTES;
-use tandem_engine::format::shard::SHARD_BYTES;
 
 /// Two SSDs: each holds all of the metadata.
 fn mirrored() -> String {
@@ -122,8 +121,8 @@ fn rotten_metadata_is_found_on_each_of_two_ssds() {
             let layout = layout(&pool.at(name));
             let mut parts = Vec::new();
             if cleanly {
-                let shards = (0..2 * layout.shard_count).map(|n| n * SHARD_BYTES + 99);
-                parts.push(("checkpoint shard", layout.shard_offset, shards.collect()));
+                let pages = (0..layout.area_pages).map(|page| page * PAGE_BYTES + 99);
+                parts.push(("page 0 of pointers", layout.area_offset, pages.collect()));
                 let roots = (0..2).map(|n| n * layout.root_bytes + 40);
                 parts.push(("checkpoint roots", layout.root_offset, roots.collect()));
             } else {
@@ -151,43 +150,33 @@ fn rotten_metadata_is_found_on_each_of_two_ssds() {
     }
 }
 
-/// The hard drive beside a single SSD keeps shards and checksum pages too.
+/// The hard drive beside a single SSD keeps pages of the map too.
 #[test]
 fn rotten_metadata_is_found_on_the_metadata_replica() {
     let pool = written_home();
-    let layout = layout(&pool.at("hdd.img"));
-    let hdd = pool.at("hdd.img");
-    let flip_all = || {
-        (0..2 * layout.shard_count)
-            .for_each(|n| flip(&hdd, layout.shard_offset + n * SHARD_BYTES + 99));
-    };
-    flip_all();
-    let report = found(&pool);
-    let bad = report["bad_metadata"].as_array().unwrap();
-    assert!(!bad.is_empty(), "{report}");
-    for bad in bad {
-        assert!(bad["device"].as_str().unwrap().ends_with("hdd.img"), "{report}");
-    }
-    flip_all();
-    is_whole(&pool);
     for name in ["ssd.img", "hdd.img"] {
-        let layout = crate::support::program::layout(&pool.at(name));
-        // older ones lie there, too
-        let pages =
-            || (0..layout.checksum_pages).map(|page| layout.checksum_offset + page * PAGE_BYTES);
+        let layout = layout(&pool.at(name));
+        let pages = (0..layout.area_pages).map(|page| layout.area_offset + page * PAGE_BYTES);
         let image = std::fs::read(pool.at(name)).unwrap();
         let is_written =
             |at: &u64| image[*at as usize..][..PAGE_BYTES as usize].iter().any(|b| *b != 0);
-        let written: Vec<u64> = pages().filter(is_written).collect();
-        assert!(!written.is_empty(), "homes have checksums on {name}");
-        written.iter().for_each(|at| flip(&pool.at(name), at + 200));
-        let report = found(&pool);
-        let parts = report["bad_metadata"].as_array().unwrap();
-        let is_page = |bad: &Value| {
-            bad["part"] == "checksum page 0" && bad["device"].as_str().unwrap().ends_with(name)
-        };
-        assert!(parts.iter().any(is_page), "{report}");
-        written.iter().for_each(|at| flip(&pool.at(name), at + 200));
+        // older ones lie there, too
+        let written: Vec<u64> = pages.filter(is_written).collect();
+        let mut parts = BTreeSet::new();
+        for at in written {
+            flip(&pool.at(name), at + 200);
+            let check = pool.run("check", &["--json"]);
+            let report = json(&check);
+            for bad in report["bad_metadata"].as_array().unwrap() {
+                assert!(bad["device"].as_str().unwrap().ends_with(name), "{report}");
+                assert_eq!(bad["device_offset_bytes"], at, "{report}");
+                parts.insert(bad["part"].as_str().unwrap().to_owned());
+            }
+            flip(&pool.at(name), at + 200);
+        }
+        for part in ["checksum page 0", "map page 0", "page 0 of pointers to the map, level 1"] {
+            assert!(parts.contains(part), "{name}: {parts:?}");
+        }
     }
     is_whole(&pool);
 }

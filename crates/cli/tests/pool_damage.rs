@@ -131,10 +131,10 @@ fn a_damaged_checkpoint_is_never_passed_over() {
     flip_all(layout.root_offset, 2 * layout.root_bytes);
     refused(&pool, &["no checkpoint root can be read"]);
     flip_all(layout.root_offset, 2 * layout.root_bytes);
-    let shards = layout.shard_count * 2 * tandem_engine::format::shard::SHARD_BYTES;
-    flip_all(layout.shard_offset, shards);
-    refused(&pool, &["shard", "Nothing was changed"]);
-    flip_all(layout.shard_offset, shards);
+    let pages_bytes = layout.area_pages * 4096;
+    flip_all(layout.area_offset, pages_bytes);
+    refused(&pool, &["of the map", "is lost", "Nothing was changed"]);
+    flip_all(layout.area_offset, pages_bytes);
     works(&pool);
 }
 

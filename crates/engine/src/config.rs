@@ -290,8 +290,8 @@ impl EngineConfig {
         (!self.gone.contains(&first)).then_some(first)
     }
 
-    /// Does this drive keep the table of home checksums?
-    pub(crate) fn keeps_checksums(&self, device: usize) -> bool {
+    /// Does this drive keep the table of the map?
+    pub(crate) fn keeps_map(&self, device: usize) -> bool {
         device == self.metadata_device()
             || self.devices[device].role == Role::Ssd
             || self.metadata_replica_device() == Some(DeviceId(device as u8))

@@ -20,7 +20,7 @@ pub enum Mutant {
     EarlyHome,
     /// A home is recorded before its drive was flushed.
     VolatileHome,
-    /// A checkpoint's root is written before its shards are flushed.
+    /// A checkpoint's root is written before its pages are flushed.
     RootWithoutFlush,
     /// Replay leaves out the last journal unit.
     ReplayWithoutLast,

@@ -198,11 +198,11 @@ pub enum MetadataIo {
     CommitFlush,
     /// A journal unit.
     Unit,
-    /// A checkpoint's shard or page write, root write, or flush.
+    /// A checkpoint's page write, root write, or flush.
     Checkpoint,
     /// Journal units for the second copy of the metadata.
     ReplicaUnits,
-    /// A shard, page or root for it.
+    /// A page or root for it.
     Replica,
     /// A page of home checksums; requests wait for it.
     ChecksumPage(u32),
@@ -257,7 +257,7 @@ impl RequestIo {
 /// A command of the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartIo {
-    /// A superblock, root, shard or journal read.
+    /// A superblock, root, page or journal read.
     Read(u64),
     /// A write of metadata.
     Write,

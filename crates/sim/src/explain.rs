@@ -81,7 +81,7 @@ pub fn has_cause_to_refuse(sim: &Simulation, error: &StartError, began: Instant)
     }
 }
 
-/// Everything on the drives that is not blocks: superblocks, journals, roots, shards, pages.
+/// Everything on the drives that is not blocks: superblocks, journals, roots, pages.
 fn metadata_of(sim: &Simulation) -> Vec<Extent> {
     let devices = sim.engine.devices().iter();
     devices

@@ -221,7 +221,7 @@ fn load_that_never_pauses_leaves_the_metadata_replica_within_its_lag() {
 
 /// Runs to the end; returns after how many events it waited for a snapshot.
 fn stays_within_its_lag(run: &mut Run) -> u64 {
-    // what is under way when the lag is over: a command of the drive, hand-overs, shards, flushes
+    // what is under way when the lag is over: a command of the drive, hand-overs, pages, flushes
     let slack = Duration::from_ms(5);
     let (seed, lag) = (run.config().seed, run.config().tuning.metadata_replica_lag);
     let (mut gaps, mut moves, began) = (0, 0, run.sim.now);

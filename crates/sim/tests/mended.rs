@@ -8,6 +8,7 @@ use tandem_block::{
 use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
 use tandem_engine::format::layout::{self, Layout};
+use tandem_engine::format::pointer::PAGE_BYTES;
 use tandem_engine::{Engine, EngineConfig, Placement, StartError};
 use tandem_sim::Simulation;
 use tandem_sim::swarm::{Run, SwarmConfig, VOLUME};
@@ -61,10 +62,10 @@ fn a_commit_that_waits_for_a_checkpoint_does_not_spin() {
         config.shape.mix.fua = 0;
         config.tuning.journal_bytes = 32 * KIB;
         let layout = layouts(&config)[0];
-        let shards = (layout.shard_offset, layout.checksum_offset);
+        let pages = (layout.area_offset, layout.area_offset + layout.area_pages * PAGE_BYTES);
         let stall = FaultRule {
             ops: OpFilter::Writes,
-            range: Some(shards),
+            range: Some(pages),
             from: FROM,
             count: u64::MAX,
             ..FaultRule::once(Fault::Stall(Duration::from_ms(40)))
@@ -123,10 +124,10 @@ fn a_checkpoint_that_fails_on_one_of_two_ssds_goes_on_with_the_other() {
         config.shape.footprint_bytes = 6 * MIB;
         config.shape.pause = Duration::from_us(20);
         let layout = layouts(&config)[target];
-        // roots and shards lie side by side; the third command there is of a checkpoint under way
+        // roots and pages lie side by side; the third command there is of a checkpoint under way
         let error = FaultRule {
             ops: OpFilter::Writes,
-            range: Some((layout.root_offset, layout.checksum_offset)),
+            range: Some((layout.root_offset, layout.area_offset + layout.area_pages * PAGE_BYTES)),
             from: FROM,
             skip: seed % 3,
             ..FaultRule::once(Fault::Error)

@@ -78,7 +78,7 @@ const PARTS: &[Part] = &[
     Part {
         name: "swarm",
         cargo: &["build", "--release", "-p", "tandem-sim", "--example", "swarm"],
-        run: Some(|part, built| built::one(part, built, "swarm", &["share", "--seeds", "6"])),
+        run: Some(|part, built| built::one(part, built, "swarm", &["share", "--seeds", "3"])),
         ..NONE
     },
     Part {

@@ -1,13 +1,12 @@
 //! Is every copy of the pool's own metadata sound, on every drive that keeps one?
 //!
-//! Source: design decision 7. A start is content with one sound copy of each superblock, root, shard,
-//! journal unit and checksum page; here each is looked at on each drive, by its own checksum. The older
+//! Source: design decision 7. A start is content with one sound copy of each superblock, root,
+//! journal unit and page of the map; here each is looked at on each drive, by its own checksum. The older
 //! of two copies that are written in turn may be torn after a crash, which does no harm: that is a note.
 
 use crate::config::{PoolConfig, PoolDevice};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -17,8 +16,10 @@ use tandem_engine::Role;
 use tandem_engine::format::FormatError;
 use tandem_engine::format::image::{self, IMAGE_PAGE_BYTES};
 use tandem_engine::format::pair::{self, PairRecord};
-use tandem_engine::format::pointer::{self, HOME_CHECKSUMS, Kind, PAGE_BYTES, POINTERS, PageName};
-use tandem_engine::format::shard::{self, Root, SHARD_BYTES};
+use tandem_engine::format::pointer::{
+    self, Kind, MAP_TABLE, MapLeaf, PAGE_BYTES, POINTERS, PageName,
+};
+use tandem_engine::format::root::Root;
 use tandem_engine::format::superblock::Superblock;
 use tandem_engine::format::unit::{self, Unit};
 use tandem_live::Backing;
@@ -226,20 +227,17 @@ fn leader(first: &Path, second: &PoolDevice) -> Option<Part> {
 }
 
 impl Home {
-    /// The newest checkpoint: roots, shards, the table of objects, home checksums.
+    /// The newest checkpoint: roots, the table of objects, the map.
     fn checkpoint(&mut self, found: &mut Found) {
         match self.roots(found) {
             Ok(root) => self.root = root,
             Err(error) => self.unreadable("checkpoint roots", &error, found),
         }
-        if let Err(error) = self.shards(found) {
-            self.unreadable("checkpoint shards", &error, found);
-        }
         if let Err(error) = self.table(found) {
             self.unreadable("table of objects", &error, found);
         }
         if let Err(error) = self.pages(found) {
-            self.unreadable("checksum pages", &error, found);
+            self.unreadable("map pages", &error, found);
         }
     }
 
@@ -281,24 +279,6 @@ impl Home {
         Ok(newest)
     }
 
-    /// Every shard that the root names.
-    fn shards(&self, found: &mut Found) -> io::Result<()> {
-        let Some(root) = &self.root else { return Ok(()) };
-        let layout = &self.superblock.layout;
-        for index in 0..layout.shard_count.min(root.written.len() as u64 * 64) {
-            let Some(copy) = root.copy_of(index) else { continue };
-            let offset = layout.shard_offset + (index * 2 + copy) * SHARD_BYTES;
-            let bytes = self.part.read(offset, SHARD_BYTES)?;
-            let error = match shard::shard_checkpoint(&bytes, self.superblock.pool, index) {
-                Ok(checkpoint) if checkpoint <= root.checkpoint => continue,
-                Ok(_) => "it is of a later checkpoint than the root".to_string(),
-                Err(error) => error.to_string(),
-            };
-            found.bad.push(self.bad(format!("checkpoint shard {index}"), offset, error));
-        }
-        Ok(())
-    }
-
     /// Every page of the table of objects that the root names.
     fn table(&self, found: &mut Found) -> io::Result<()> {
         let Some(named) = self.root.as_ref().and_then(|root| root.image) else { return Ok(()) };
@@ -316,56 +296,47 @@ impl Home {
         Ok(())
     }
 
-    /// Every page of home checksums that the root names, and the pages of pointers above them.
+    /// Every page of the map that the root names, and the pages of pointers above them.
     fn pages(&self, found: &mut Found) -> io::Result<()> {
         let Some(root) = &self.root else { return Ok(()) };
         let (layout, pool) = (&self.superblock.layout, self.superblock.pool);
-        let levels = root.checksums.levels();
-        if root.checksums.leaves > layout.checksum_pages {
-            let error = "it names more of them than there is room for";
-            found.bad.push(self.bad("checkpoint roots".into(), layout.root_offset, error));
-            return Ok(());
-        }
-        let mut seen = HashSet::new();
-        let named = |level, index| PageName { pool, table: HOME_CHECKSUMS, level, index };
-        let tops = (0..).zip(root.checksums.top.iter().copied());
+        let mut seen = vec![0u64; usize::try_from(layout.area_pages.div_ceil(64)).unwrap_or(0)];
+        let mut is_first = |page: u64| {
+            let word = &mut seen[(page / 64) as usize];
+            let before = std::mem::replace(word, *word | 1 << (page % 64));
+            before >> (page % 64) & 1 == 0
+        };
+        let named = |level, index| PageName { pool, table: MAP_TABLE, level, index };
+        let tops = (0..).zip(root.map.top.iter().copied());
+        let levels = root.map.levels();
         let mut wanted: Vec<_> = tops.map(|(index, top)| (named(levels, index), top)).collect();
         while let Some((name, pointer)) = wanted.pop() {
-            if pointer.kind == Kind::Nothing {
-                continue;
-            }
-            let offset = layout.checksum_offset + pointer.page * PAGE_BYTES;
-            let part = match name.level {
-                0 => format!("checksum page {}", name.index),
-                level => format!("page {} of pointers to checksums, level {level}", name.index),
-            };
-            if pointer.page >= layout.checksum_pages
-                || !seen.insert(pointer.page)
-                || (pointer.kind == Kind::Pointers) != (name.level > 0)
+            let Some(page) = pointer.page() else { continue };
+            let offset = layout.area_offset.saturating_add(page.saturating_mul(PAGE_BYTES));
+            let is_leaf = name.level == 0;
+            if page >= layout.area_pages
+                || (pointer.kind == Kind::Leaf) != is_leaf
+                || is_leaf && name.index >= root.map.leaves
+                || !is_first(page)
             {
-                found.bad.push(self.bad(part, offset, "it is named where none can be"));
+                found.bad.push(self.bad(part_of(name), offset, "it is named where none can be"));
                 continue;
             }
             let bytes = self.part.read(offset, PAGE_BYTES)?;
             if name.crc(&bytes) != pointer.crc {
-                let error = match name.level {
-                    0 => "it cannot be read: its homes cannot be verified",
-                    _ => "it cannot be read: homes cannot be verified",
-                };
-                found.bad.push(self.bad(part, offset, error));
+                found.bad.push(self.bad(part_of(name), offset, what_is_lost(name)));
                 continue;
             }
-            if name.level == 0 {
+            if is_leaf {
                 continue;
             }
             match pointer::decode(&bytes) {
                 Ok(below) => {
-                    let first = name.index * POINTERS as u64;
-                    let below = (first..).zip(below);
-                    wanted
-                        .extend(below.map(|(index, below)| (named(name.level - 1, index), below)));
+                    let below = (name.index * POINTERS as u64..).zip(below);
+                    let named = |(index, below)| (named(name.level - 1, index), below);
+                    wanted.extend(below.map(named));
                 }
-                Err(error) => found.bad.push(self.bad(part, offset, error)),
+                Err(error) => found.bad.push(self.bad(part_of(name), offset, error)),
             }
         }
         Ok(())
@@ -401,6 +372,26 @@ impl Home {
             found.bad.push(self.bad(format!("journal unit {sequence}"), offset, error));
         }
         Ok(())
+    }
+}
+
+/// What a page of the map is called.
+fn part_of(name: PageName) -> String {
+    if name.level > 0 {
+        return format!("page {} of pointers to the map, level {}", name.index, name.level);
+    }
+    match MapLeaf::of_leaf(name.index) {
+        (group, MapLeaf::Checksums) => format!("checksum page {group}"),
+        (group, MapLeaf::Places(0)) => format!("map page {group}"),
+        (group, MapLeaf::Places(page)) => format!("map page {group}, part {}", page + 1),
+    }
+}
+
+/// What nobody knows if it cannot be read anywhere.
+fn what_is_lost(name: PageName) -> &'static str {
+    match (name.level, MapLeaf::of_leaf(name.index).1) {
+        (0, MapLeaf::Checksums) => "it cannot be read: its homes cannot be verified",
+        _ => "it cannot be read: it says where blocks lie",
     }
 }
 

@@ -3,32 +3,34 @@
 //! Source: design decision 7.
 //!
 //! ```text
-//! mark the journal ─▶ carry home checksums into their pages, which go elsewhere (`pages`), and write the pages of
-//! pointers above them ─▶ write the changed shards, each over its older copy ─▶ write the table of objects, if one changed (`table`) ─▶ flush ─▶ wait until every
-//! batch that a shard or the table may show is durable ─▶ write the root ─▶ cut the journal at the mark
+//! mark the journal ─▶ carry home checksums into their pages, which go elsewhere (`pages`) ─▶ write where the blocks
+//! of changed groups lie ─▶ write the pages of pointers above both ─▶ write the table of objects, if one changed
+//! (`table`) ─▶ flush ─▶ wait until every batch that a leaf or the table may show is durable ─▶ write the root ─▶ cut
+//! the journal at the mark
 //! ```
 //! A step that fails on the last home of the metadata ends the attempt: the root before still holds, and
-//! what was written lies over older copies and free pages alone. The next attempt writes them again. A root that
+//! what was written lies in pages that it does not name. The next attempt writes them again. A root that
 //! failed may be on the drive all the same, so it is written again, and nothing else before it.
 //!
-//! Shards show the recorded state at the moment they are written, which may be younger than the
-//! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: one shard, or
+//! Leaves show the recorded state at the moment they are composed, which may be younger than the
+//! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: a few groups, or
 //! one page, at a time per command.
 
 mod carrying;
 mod pages;
 mod parts;
+mod places;
 
 use self::carrying::Carrying;
 pub(crate) use self::pages::{PageRead, PageReads};
 pub(crate) use self::parts::Parts;
+use self::places::{GROUPS_A_TURN, NextPlaces, PlacesWrite};
 use crate::format::image::IMAGE_PAGE_BYTES;
 use crate::format::layout::Layout;
 use crate::format::pointer::PAGE_BYTES;
-use crate::format::shard::{Root, RootImage, SHARD_BYTES};
+use crate::format::root::{Root, RootImage};
 use crate::io::DeviceIo;
 use crate::map::batches::Batches;
-use crate::map::bits::Bits;
 use crate::map::checksums::HomeChecksums;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
@@ -36,7 +38,7 @@ use crate::map::objects::Objects;
 use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
-use crate::pages::PageWrite;
+use crate::pages::{NoRoom, PageWrite};
 use crate::port::IoOp;
 use tandem_block::{DeviceId, Duration, Instant, IoError};
 
@@ -56,8 +58,8 @@ enum Stage {
     #[default]
     Idle,
     Pages,
+    Places,
     Pointers,
-    Shards,
     Table,
     Flush,
     AwaitBatch,
@@ -77,11 +79,8 @@ pub(crate) struct Checkpoint {
     objects_due: u64,
     mark: (u64, u64),
     replay_sequence: u64,
-    dirty: Bits,
-    next_shard: usize,
+    places: PlacesWrite,
     carrying: Carrying,
-    /// For each shard, does its second copy hold?
-    copies: Bits,
     composed: u64,
     outstanding: u32,
     /// A step of the attempt under way has failed on the last home of the metadata.
@@ -92,8 +91,6 @@ pub(crate) struct Checkpoint {
     /// The root that is being written, and whether that has failed.
     root: Vec<u8>,
     root_failed: bool,
-    /// Shards that were ever written.
-    written: Bits,
     /// A commit finds too little room in a journal that is not half full.
     room_is_short: bool,
     /// Asked for by a stop; done when a checkpoint that began after the asking is durable.
@@ -118,10 +115,8 @@ impl Default for Checkpoint {
             objects_due: 0,
             mark: (0, 0),
             replay_sequence: 1,
-            dirty: Bits::new(0),
-            next_shard: 0,
+            places: PlacesWrite::default(),
             carrying: Carrying::default(),
-            copies: Bits::new(0),
             composed: 0,
             outstanding: 0,
             error: false,
@@ -129,7 +124,6 @@ impl Default for Checkpoint {
             retry_at: Instant::ZERO,
             root: Vec::new(),
             root_failed: false,
-            written: Bits::new(0),
             room_is_short: false,
             stop: StopState::None,
         }
@@ -137,45 +131,11 @@ impl Default for Checkpoint {
 }
 
 impl Checkpoint {
-    /// Sized for a map of so many shards.
-    pub(crate) fn begin_life(&mut self, shards: usize) {
-        let none = Bits::new(shards);
-        *self = Checkpoint {
-            dirty: none.clone(),
-            copies: none.clone(),
-            written: none,
-            ..Self::default()
-        };
-    }
-
-    /// What recovery found: the checkpoint's number, for a shard which copy is newer, and the table of
-    /// objects.
-    pub(crate) fn recovered(
-        &mut self,
-        number: u64,
-        copies: Bits,
-        written: Bits,
-        image: Option<RootImage>,
-    ) {
+    /// What recovery found: the checkpoint's number, and the table of objects.
+    pub(crate) fn recovered(&mut self, number: u64, image: Option<RootImage>) {
         assert!(self.is_idle() && self.number == 0, "a life begins with what recovery found");
-        assert!(
-            copies.len() == self.dirty.len() && written.len() == self.dirty.len(),
-            "one bit a shard"
-        );
         self.number = number;
         self.image = image;
-        self.copies = copies;
-        self.written = written;
-    }
-
-    /// Which copies hold once the checkpoint under way is durable: the other one of every shard that
-    /// it writes.
-    fn copies_after(&self) -> Bits {
-        let mut after = self.copies.clone();
-        for (word, dirty) in after.words_mut().iter_mut().zip(self.dirty.words()) {
-            *word ^= dirty;
-        }
-        after
     }
 
     /// The table of objects once the checkpoint under way is durable.
@@ -213,11 +173,6 @@ impl Checkpoint {
         self.number
     }
 
-    /// Was this shard ever written?
-    pub(crate) fn has_written(&self, shard: usize) -> bool {
-        self.written.get(shard)
-    }
-
     /// Is none under way?
     pub(crate) fn is_idle(&self) -> bool {
         self.stage == Stage::Idle
@@ -229,8 +184,11 @@ impl Checkpoint {
         objects.has_table() && !batches.is_broken && due.is_some_and(|due| due > batches.composed)
     }
 
-    /// When one that failed is tried again. `is_wanted`: somebody asks for one.
+    /// When one that failed is tried again, or one goes on that no command wakes. `is_wanted`: somebody asks for one.
     pub(crate) fn due(&self, is_wanted: bool, is_broken: bool, now: Instant) -> Instant {
+        if self.stage == Stage::Places && self.outstanding == 0 && !is_broken {
+            return now; // it has looked at as many groups as one turn may
+        }
         let waits = self.retry_at > now && !self.has_failed() && !is_broken;
         let waits = waits && self.stage != Stage::Pages && (self.root_failed || is_wanted);
         if waits { self.retry_at } else { Instant::NEVER }
@@ -280,9 +238,7 @@ impl Checkpoint {
         assert!(mark.0 >= self.mark.0, "a checkpoint never goes back in the journal");
         self.mark = mark;
         self.replay_sequence = parts.journal.next_sequence();
-        self.dirty = parts.map.take_dirty_shards();
-        assert_eq!(self.dirty.len(), self.copies.len(), "one bit a shard");
-        self.next_shard = 0;
+        let dirty = parts.map.take_dirty_groups();
         self.carrying = Carrying::default();
         let in_place = parts.io.breaks(Mutant::LeafInPlace);
         parts.checksums.begin_checkpoint(in_place);
@@ -290,7 +246,8 @@ impl Checkpoint {
         let is_due = objects.has_table() && (objects.take_unsaved() || self.image.is_none());
         self.image_job = is_due.then(|| ImageJob::begin(self.number + 1, self.image));
         let (mark, sequence) = (self.mark, self.replay_sequence);
-        parts.metadata_replica.checkpoint_begins(&self.dirty, mark, sequence, is_due, parts.io);
+        parts.metadata_replica.checkpoint_begins(&dirty, mark, sequence, is_due, parts.io);
+        self.places = PlacesWrite::of(dirty);
     }
 
     /// Does what can be done now. Returns pages of home checksums that have to be in memory first.
@@ -300,9 +257,15 @@ impl Checkpoint {
             let before = self.stage;
             match before {
                 Stage::Idle => return Vec::new(),
+                Stage::Pages | Stage::Places | Stage::Pointers | Stage::Table if self.error => {
+                    if self.outstanding == 0 {
+                        self.abandon(parts);
+                    }
+                    return Vec::new();
+                }
                 Stage::Pages => wanted = self.carry_pages(parts),
+                Stage::Places => self.write_places(parts),
                 Stage::Pointers => self.write_pointers(parts),
-                Stage::Shards => self.write_shards(parts),
                 Stage::Table => self.write_table(parts),
                 Stage::Flush => self.flush(parts),
                 Stage::AwaitBatch => self.await_batch(parts),
@@ -314,7 +277,7 @@ impl Checkpoint {
         }
     }
 
-    /// A page, shard, flush or root write has ended. The error of a drive that others can stand in for comes
+    /// A page, flush or root write has ended. The error of a drive that others can stand in for comes
     /// back: the checkpoint goes on with the homes that are left, and this one would be a step behind them.
     pub(crate) fn step_done(
         &mut self,
@@ -339,35 +302,40 @@ impl Checkpoint {
         io.submit(device, op, Owner::Metadata(MetadataIo::Checkpoint));
     }
 
-    /// Writes pages with the values that they lack. Returns one that has to be in memory first.
     /// Carries waiting values into their pages. Returns those that have to be in memory first.
     fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Vec<u32> {
-        if self.error {
-            if self.outstanding == 0 {
-                self.abandon(parts);
-            }
-            return Vec::new();
-        }
         while self.outstanding < IN_FLIGHT_MAX {
             let Some(page) = self.carrying.next(parts.checksums) else {
                 if self.outstanding == 0 && self.carrying.is_over(parts.checksums) {
                     parts.checksums.pages_written();
-                    self.stage = Stage::Pointers;
+                    self.stage = Stage::Places;
                 }
                 break;
             };
-            let write = parts.checksums.carry(page);
-            self.write_page(&write, parts);
             parts.metadata_replica.note_page(page);
+            let Some(write) = parts.checksums.carry(page) else {
+                self.note_no_room(parts);
+                return Vec::new();
+            };
+            self.write_page(&write, parts);
         }
         self.carrying.missing(parts.checksums)
     }
 
     fn write_page(&mut self, write: &PageWrite, parts: &mut Parts<'_>) {
+        let end = write.page + write.bytes.len() as u64 / PAGE_BYTES;
         self.write_everywhere(&write.bytes, false, parts, |layout| {
-            assert!(write.page < layout.checksum_pages, "a page lies among the pages");
-            layout.checksum_offset + write.page * PAGE_BYTES
+            assert!(end <= layout.area_pages, "a page lies among the pages");
+            layout.area_offset + write.page * PAGE_BYTES
         });
+    }
+
+    /// The area has no free page: the attempt fails. The next one finds those free that it has written.
+    fn note_no_room(&mut self, parts: &mut Parts<'_>) {
+        self.error = true;
+        if self.outstanding == 0 {
+            self.abandon(parts);
+        }
     }
 
     /// Writes to each home, where its layout says.
@@ -388,32 +356,41 @@ impl Checkpoint {
     /// Writes pages of pointers. Nobody reads them before the root is durable, so they go in any order.
     fn write_pointers(&mut self, parts: &mut Parts<'_>) {
         while self.outstanding < IN_FLIGHT_MAX {
-            let Some(write) = parts.checksums.write_pointers() else {
-                if self.outstanding == 0 {
-                    self.stage = Stage::Shards;
+            match parts.checksums.write_pointers() {
+                Ok(Some(write)) => self.write_page(&write, parts),
+                Ok(None) => {
+                    if self.outstanding == 0 {
+                        self.stage = Stage::Table;
+                    }
+                    return;
                 }
-                return;
-            };
-            self.write_page(&write, parts);
+                Err(NoRoom) => {
+                    self.note_no_room(parts);
+                    return;
+                }
+            }
         }
     }
 
-    fn write_shards(&mut self, parts: &mut Parts<'_>) {
+    /// Writes where the blocks of changed groups lie. When no command is under way behind it, it goes on at once.
+    fn write_places(&mut self, parts: &mut Parts<'_>) {
+        let mut left = GROUPS_A_TURN;
         while self.outstanding < IN_FLIGHT_MAX {
-            let Some(shard) = self.dirty.next_set(self.next_shard, self.dirty.len()) else {
-                if self.outstanding == 0 {
-                    self.stage = Stage::Table;
+            match self.places.next(parts.map, parts.checksums, &mut left) {
+                NextPlaces::Write(write) => self.write_page(&write, parts),
+                NextPlaces::NoRoom => {
+                    self.note_no_room(parts);
+                    return;
                 }
-                return;
-            };
-            self.next_shard = shard + 1;
-            self.written.set(shard, true);
-            let copy = u64::from(!self.copies.get(shard));
-            let bytes = parts.map.encode_shard(parts.io.config().pool, self.number + 1, shard);
-            self.write_everywhere(&bytes, false, parts, |layout| {
-                assert!((shard as u64) < layout.shard_count, "a shard lies among the shards");
-                layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES
-            });
+                NextPlaces::Later => return,
+                NextPlaces::Over => {
+                    if self.outstanding == 0 {
+                        parts.checksums.pages_written();
+                        self.stage = Stage::Pointers;
+                    }
+                    return;
+                }
+            }
         }
     }
 
@@ -451,7 +428,7 @@ impl Checkpoint {
     }
 
     fn flush(&mut self, parts: &mut Parts<'_>) {
-        assert!(self.outstanding == 0, "shards and table are written before they are flushed");
+        assert!(self.outstanding == 0, "leaves and table are written before they are flushed");
         self.composed = parts.batches.composed;
         self.objects_due = parts.batches.objects_due(parts.objects);
         for device in parts.homes() {
@@ -487,11 +464,9 @@ impl Checkpoint {
             replay_sequence: self.replay_sequence,
             replay_offset: self.mark.1,
             replay_upto: batches.durable_unit,
-            written: self.written.words().to_vec(),
-            second_copy: self.copies_after().words().to_vec(),
             objects: if image.is_none() { parts.objects.records() } else { Vec::new() },
             image,
-            checksums: parts.checksums.root(),
+            map: parts.checksums.root(),
         };
         self.root = root.encode(parts.io.config().pool);
         self.stage = Stage::Root;
@@ -516,15 +491,11 @@ impl Checkpoint {
     /// due again.
     fn abandon(&mut self, parts: &mut Parts<'_>) {
         assert!(
-            matches!(self.stage, Stage::Pages | Stage::AwaitBatch) && self.error,
+            !matches!(self.stage, Stage::Idle | Stage::Root) && self.error,
             "an attempt is given up before its root, since a step has failed"
         );
-        let dirty = std::mem::take(&mut self.dirty);
-        let mut shard = dirty.next_set(0, dirty.len());
-        while let Some(found) = shard {
-            parts.map.mark_shard_dirty(found);
-            shard = dirty.next_set(found + 1, dirty.len());
-        }
+        assert!(self.outstanding == 0, "… when its commands have ended");
+        std::mem::take(&mut self.places).give_back(parts.map);
         if self.image_job.take().is_some() {
             parts.objects.note_unsaved();
         }
@@ -554,7 +525,7 @@ impl Checkpoint {
         self.number += 1;
         self.image = self.image_after();
         self.image_job = None;
-        self.copies = self.copies_after();
+        self.places = PlacesWrite::default();
         if self.stop == StopState::Asked {
             self.stop = StopState::Done;
         }
@@ -613,7 +584,7 @@ mod tests {
                 journal.place(used_bytes);
             }
             if under_way {
-                checkpoint.stage = Stage::Shards;
+                checkpoint.stage = Stage::Places;
             }
             let wanted = |it: &Checkpoint| it.is_wanted(&journal, &checksums, &replica, &io);
             let case = format!("{used_bytes} in use, under way: {under_way}");
@@ -631,14 +602,13 @@ mod tests {
         let (metadata, mut replica) = (MetadataHomes::default(), MetadataReplica::default());
         let (mut journal, mut map) = (Journal::new(8 * MIB, 0, 1), Map::new(Vec::new(), 0, 2));
         let (mut objects, mut reads) = (Objects::new(0), PageReads::default());
-        let mut checksums = HomeChecksums::on_the_drives(4 * 1024, area_pages(4));
+        let mut checksums = HomeChecksums::on_the_drives(4 * 1024, area_pages(4, 0));
         for page in 0..4 {
             checksums.set(page * 1024 + 5, 55);
         }
         let mut checkpoint = Checkpoint::default();
-        checkpoint.begin_life(map.shard_count());
         let (mut tries, mut begins) = (0, true);
-        while checkpoint.stage != Stage::Pointers {
+        while checkpoint.stage != Stage::Places {
             let batches = Batches { composed: 0, durable: 0, durable_unit: 0, is_broken: false };
             let mut parts = Parts {
                 io: &mut io,

@@ -188,9 +188,9 @@ impl PageRequest {
         self.tried.push(place);
         let (device, page) = place;
         let layout = &io[device].layout;
-        assert!(page < layout.checksum_pages, "a page lies among the pages");
+        assert!(page < layout.area_pages, "a page lies among the pages");
         let op = IoOp::ReadMeta {
-            offset_bytes: layout.checksum_offset + page * PAGE_BYTES,
+            offset_bytes: layout.area_offset + page * PAGE_BYTES,
             length_bytes: PAGE_BYTES,
         };
         let job = Job::Io(op, Owner::Metadata(MetadataIo::ChecksumPage(number)));

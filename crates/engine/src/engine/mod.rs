@@ -17,7 +17,6 @@ use crate::format::layout::{self, Layout};
 use crate::format::pointer;
 use crate::format::superblock::{Numbered, Standing};
 use crate::io::DeviceIo;
-use crate::map::checksums::pages_of;
 use crate::map::objects::Objects;
 use crate::map::{Map, SlotRegion};
 use crate::migration::Migration;
@@ -150,12 +149,12 @@ impl Store {
             &mut volumes.objects,
             io,
         );
-        self.checkpoint.begin_life(self.map.shard_count());
+        self.checkpoint = crate::checkpoint::Checkpoint::default();
         let metadata_replica = io.config().metadata_replica_device();
-        self.metadata_replica.begin_life(metadata_replica, self.map.shard_count());
+        self.metadata_replica.begin_life(metadata_replica, self.map.group_count());
         // all homes of the metadata have their pages at the same places
         let keeps = |(index, layout): (usize, &Layout)| {
-            io.config().keeps_checksums(index).then_some(layout.checksum_pages)
+            io.config().keeps_map(index).then_some(layout.area_pages)
         };
         let has_area = |&pages: &u64| pages > 0;
         let area_pages =
@@ -163,12 +162,14 @@ impl Store {
         let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
         let homes = if area_pages == 0 { 0 } else { homes };
         // what a stranger's superblock has beyond that takes no memory
-        let needed = pointer::area_pages(pages_of(homes));
-        self.checksums.begin_life(io.config().pool, homes, area_pages.min(needed));
+        let slots = self.map.slots().len() as u64;
+        let needed = pointer::area_pages(pointer::groups_of(blocks), slots);
+        let (pool, area_pages) = (io.config().pool, area_pages.min(needed));
+        self.checksums.begin_life(pool, (blocks, homes), area_pages);
         let replica_pages =
-            metadata_replica.map_or(0, |home| layouts[usize::from(home.0)].checksum_pages);
+            metadata_replica.map_or(0, |home| layouts[usize::from(home.0)].area_pages);
         let replica_pages = replica_pages.min(needed);
-        self.metadata_replica.begin_table(io.config().pool, self.checksums.table(), replica_pages);
+        self.metadata_replica.begin_table(pool, self.checksums.table(), replica_pages);
         io.stats_mut().devices = vec![Default::default(); io.drives().len()];
         io.stats_mut().queue_length_max = vec![0; io.drives().len()];
     }

@@ -274,7 +274,10 @@ impl Engine {
         volumes.run_batches(store, requests, policy, io);
         self.go_on();
         self.run_commit();
-        self.go_on();
+        // a commit with nothing to write ends at once, and whoever it lets go on may wait for the next one
+        while self.go_on() {
+            self.run_commit();
+        }
     }
 
     fn run_commit(&mut self) {

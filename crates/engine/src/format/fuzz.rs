@@ -9,15 +9,15 @@ use super::pair_journal::{HEAD_BYTES, HEADER_BYTES_MAX, JournalHead, UnitHeader}
 use super::replacement::Mark;
 use super::superblock::Superblock;
 use super::unit::{self, HEADER_BYTES, Unit};
-use super::{FormatError, crc32c, image, leaf, page, pointer, record, shard};
+use super::{FormatError, crc32c, image, leaf, page, pointer, record, root};
 use crate::map::NONE;
 use crate::map::attributes::Attributes;
 use crate::map::slots::NUMBERS_END;
 use tandem_block::BLOCK_BYTES;
 
-/// The pool that the units, shards, roots and pages of a fuzzer belong to.
+/// The pool that the units, roots and pages of a fuzzer belong to.
 pub const POOL: u128 = 0x7461_6e64_656d;
-/// The number of its shard and page.
+/// The number of its page.
 pub const INDEX: u64 = 3;
 
 /// Writes the checksum of `bytes[..covered]` at byte `at` of them.
@@ -195,22 +195,6 @@ pub fn records(body: &[u8]) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// A checkpoint shard.
-///
-/// # Errors
-/// If it is none.
-pub fn checkpoint_shard(bytes: &[u8]) -> Result<(), FormatError> {
-    let _ = shard::shard_checkpoint(bytes, POOL, INDEX);
-    let mut sealed = bytes.to_vec();
-    sealed.resize(shard::SHARD_BYTES as usize, 0);
-    seal(&mut sealed, 4, shard::SHARD_BYTES as usize);
-    shard::shard_checkpoint(&sealed, POOL, INDEX)?;
-    let slots = shard::shard_slots(&sealed).count();
-    let homes = shard::shard_homes(&sealed).count();
-    assert_eq!((slots, homes * 64), (shard::SHARD_SLOTS, shard::SHARD_HOMES), "a full shard");
-    Ok(())
-}
-
 /// A checkpoint's root and the objects in it.
 ///
 /// # Errors
@@ -219,18 +203,17 @@ pub fn checkpoint_shard(bytes: &[u8]) -> Result<(), FormatError> {
 /// # Panics
 /// If what decodes does not encode to the same.
 pub fn checkpoint_root(bytes: &[u8]) -> Result<(), FormatError> {
-    let _ = shard::Root::decode(bytes, POOL);
+    let _ = root::Root::decode(bytes, POOL);
     let mut sealed = bytes.to_vec();
-    // the two lengths end the header
-    let header = shard::ROOT_HEADER_BYTES;
-    if let (Some(objects), Some(words)) = (number(bytes, header - 8), number(bytes, header - 4)) {
-        let table = if shard::Root::has_table(bytes) { shard::ROOT_TABLE_BYTES } else { 0 };
-        let pointers = number(bytes, header + table + 8).unwrap_or(0);
-        let lists = words.saturating_mul(16).saturating_add(pointers.saturating_mul(16));
-        seal(&mut sealed, 4, lists.saturating_add(objects + header + table + 16));
+    // the length of the objects ends the header, but for a zero
+    let header = root::ROOT_HEADER_BYTES;
+    if let Some(objects) = number(bytes, header - 8) {
+        let table = if root::Root::has_table(bytes) { root::ROOT_TABLE_BYTES } else { 0 };
+        let pointers = number(bytes, header + table + 8).unwrap_or(0).saturating_mul(16);
+        seal(&mut sealed, 4, pointers.saturating_add(objects + header + table + 16));
     }
-    let found = shard::Root::decode(&sealed, POOL)?;
-    let again = shard::Root::decode(&found.encode(POOL), POOL);
+    let found = root::Root::decode(&sealed, POOL)?;
+    let again = root::Root::decode(&found.encode(POOL), POOL);
     assert_eq!(again.as_ref(), Ok(&found), "it comes back");
     records(&found.objects)
 }
@@ -254,22 +237,17 @@ pub fn object_page(bytes: &[u8]) -> Result<(), FormatError> {
     records(body)
 }
 
-/// A leaf of version 3, plain or not. Its pointer's CRC vouches for it, so nothing is sealed.
+/// The pages of a group's places. Their pointers' CRCs vouch for them, so nothing is sealed.
 ///
 /// # Errors
-/// If it is none.
+/// If they are none.
 ///
 /// # Panics
 /// If what decodes does not encode to the same.
 pub fn leaf(bytes: &[u8]) -> Result<(), FormatError> {
-    let plain = leaf::LeafImage::decode(bytes, true);
-    let found = leaf::LeafImage::decode(bytes, false);
-    for (image, is_plain) in [(&plain, true), (&found, false)] {
-        if let Ok(image) = image {
-            assert_eq!(image.encode(), (bytes.to_vec(), is_plain), "it comes back");
-        }
-    }
-    plain.or(found).map(drop)
+    let image = leaf::LeafImage::decode(bytes)?;
+    assert_eq!(image.encode().concat(), bytes, "it comes back");
+    Ok(())
 }
 
 /// A page of pointers of version 3. The pointer to it vouches for it, so nothing is sealed.

@@ -1,15 +1,15 @@
 //! Which part of a drive holds what?
 //!
 //! ```text
-//! every drive:  superblock A | journal | roots A B | shards (two copies each) | …
-//! SSD:          … | pages of home checksums | tables of objects A B | slots | superblock B
+//! every drive:  superblock A | journal | roots A B | …
+//! SSD:          … | pages of the map | tables of objects A B | slots | superblock B
 //! hard drive:   … | the same, where it leads or follows | homes | log | superblock B
 //! ```
 //! All of it is computed once, at format, and kept in the superblock: later programs may choose
 //! other sizes and still read this pool.
 
 use super::cursor::{Reader, Writer};
-use super::{FormatError, image, pointer, shard};
+use super::{FormatError, image, pointer};
 use crate::config::{EngineConfig, Role};
 use tandem_block::{BLOCK_BYTES, KIB, MIB};
 
@@ -37,14 +37,10 @@ pub struct Layout {
     pub root_offset: u64,
     /// Length of one root.
     pub root_bytes: u64,
-    /// Start of the checkpoint shards.
-    pub shard_offset: u64,
-    /// How many shards, each with two copies.
-    pub shard_count: u64,
-    /// Start of the home checksum pages; 0 if this drive holds none.
-    pub checksum_offset: u64,
+    /// Start of the area for pages of the map; 0 if this drive holds none.
+    pub area_offset: u64,
     /// How many pages: those of two tables.
-    pub checksum_pages: u64,
+    pub area_pages: u64,
     /// Start of the homes; hard drives only.
     pub home_offset: u64,
     /// How many home blocks.
@@ -62,10 +58,12 @@ pub struct Layout {
 }
 
 /// Fields of a layout.
-const FIELDS: usize = 15;
+const FIELDS: usize = 13;
 
 /// Room for one root at most (guess: the plan for 4 PiB takes 1 MiB, and a start holds all roots in memory).
 const ROOT_BYTES_MAX: u64 = 64 * MIB;
+/// Bytes of a root beside objects: its own numbers, and 256 pointers.
+const ROOT_POINTERS_BYTES: u64 = 2 * BLOCK_BYTES;
 
 impl Layout {
     pub(super) fn encode(&self, out: &mut Writer) {
@@ -84,17 +82,15 @@ impl Layout {
             journal_bytes: v[1],
             root_offset: v[2],
             root_bytes: v[3],
-            shard_offset: v[4],
-            shard_count: v[5],
-            checksum_offset: v[6],
-            checksum_pages: v[7],
-            home_offset: v[8],
-            home_blocks: v[9],
-            home_first: v[10],
-            slot_offset: v[11],
-            slot_count: v[12],
-            table_offset: v[13],
-            table_bytes: v[14],
+            area_offset: v[4],
+            area_pages: v[5],
+            home_offset: v[6],
+            home_blocks: v[7],
+            home_first: v[8],
+            slot_offset: v[9],
+            slot_count: v[10],
+            table_offset: v[11],
+            table_bytes: v[12],
         })
     }
 
@@ -126,10 +122,8 @@ impl Layout {
             self.journal_bytes,
             self.root_offset,
             self.root_bytes,
-            self.shard_offset,
-            self.shard_count,
-            self.checksum_offset,
-            self.checksum_pages,
+            self.area_offset,
+            self.area_pages,
             self.home_offset,
             self.home_blocks,
             self.home_first,
@@ -151,8 +145,7 @@ impl Layout {
             (SUPERBLOCK_BYTES, 0),
             (self.journal_offset, self.journal_bytes),
             (self.root_offset, self.root_bytes.saturating_mul(2)),
-            (self.shard_offset, self.shard_count.saturating_mul(2 * shard::SHARD_BYTES)),
-            (self.checksum_offset, self.checksum_pages.saturating_mul(pointer::PAGE_BYTES)),
+            (self.area_offset, self.area_pages.saturating_mul(pointer::PAGE_BYTES)),
             (self.table_offset, self.table_bytes.saturating_mul(2)),
             (self.home_offset, self.home_blocks.saturating_mul(BLOCK_BYTES)),
             (self.slot_offset, self.slot_count.saturating_mul(BLOCK_BYTES)),
@@ -245,7 +238,7 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
     // one length for all, so that every drive can hold the same metadata at the same offsets
     let smallest = config.present().map(|(_, d)| d.capacity_bytes).min().unwrap_or(0);
     let journal_bytes = journal_bytes(config, smallest)?;
-    let shard_count = shards_at_most(config, homes_max, log_percent);
+    let area_pages = area_pages(config, homes_max, log_percent);
     // what those that are gone leave behind is said by the superblocks
     let mut layouts = vec![Layout::default(); config.devices.len()];
     let mut home_first = 0u64;
@@ -257,18 +250,13 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         layout.journal_bytes = journal_bytes;
         at += layout.journal_bytes;
         layout.root_offset = at;
-        // a bit for each shard and copy, and the pointers to a table in pages
-        layout.root_bytes =
-            (config.root_bytes + shard_count / 4 + BLOCK_BYTES).next_multiple_of(BLOCK_BYTES);
+        // objects, and the pointers to the table of the map
+        layout.root_bytes = (config.root_bytes + ROOT_POINTERS_BYTES).next_multiple_of(BLOCK_BYTES);
         at += 2 * layout.root_bytes;
-        layout.shard_offset = at;
-        layout.shard_count = shard_count;
-        at += 2 * shard_count * shard::SHARD_BYTES;
-        if config.keeps_checksums(index) {
-            layout.checksum_offset = at;
-            layout.checksum_pages =
-                pointer::area_pages(homes_max.div_ceil(pointer::LEAF_BLOCKS as u64));
-            at += layout.checksum_pages * pointer::PAGE_BYTES;
+        if config.keeps_map(index) {
+            layout.area_offset = at;
+            layout.area_pages = area_pages;
+            at += area_pages * pointer::PAGE_BYTES;
             at = layout.place_table(table_bytes(config, smallest), at);
         }
         let end = down(device.capacity_bytes).saturating_sub(SUPERBLOCK_BYTES);
@@ -311,14 +299,14 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
     Ok(layouts)
 }
 
-/// Shards for the map of these drives: an upper bound, so that sizes do not depend on each other in
-/// a circle.
-fn shards_at_most(config: &EngineConfig, homes_max: u64, log_percent: u64) -> u64 {
+/// Pages for the map of these drives: an upper bound, so that sizes do not depend on each other in a circle.
+fn area_pages(config: &EngineConfig, homes_max: u64, log_percent: u64) -> u64 {
     let blocks: u64 = config.devices.iter().map(|d| d.capacity_bytes / BLOCK_BYTES).sum();
     let segments =
         segments_min(config) * config.log_segment_bytes / BLOCK_BYTES * config.devices.len() as u64;
     let slots = blocks - homes_max + homes_max * log_percent / 100 + segments;
-    shard::slot_shards(slots) + shard::home_shards(homes_max.max(1))
+    let logical = if homes_max > 0 { homes_max } else { blocks_without_homes(slots) };
+    pointer::area_pages(pointer::groups_of(logical), slots)
 }
 
 /// Segments of a log at least. Without an SSD the largest write has to fit beside the segment that is

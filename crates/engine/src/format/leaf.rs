@@ -1,93 +1,110 @@
-//! The bytes of a leaf: where 1,024 logical blocks live, as recorded, and their checksums.
+//! The bytes of the places of a group: where 1,024 logical blocks live, as recorded, and their checksums there.
 //!
-//! A leaf has a few pages. It says neither whose it is nor how old: its pointer has the CRC, which covers pool
-//! and number as well. So a page of another leaf, or of an older time, is never believed.
+//! They take a page, or several where many blocks lie in slots. They say neither whose they are nor how old: the
+//! pointer of each page has the CRC, which covers pool and number as well. So a page of another group, or of an older
+//! time, is never believed. A group whose blocks lie nowhere, or all at home, has no bytes.
 //!
 //! ```text
-//! plain = checksum u32 x 1024                          all blocks lie at home, and nowhere else: one page
-//! mixed = homes u64 x 16, on an SSD u64 x 16, in a log u64 x 16, under fragments u64 x 16,
-//!         slot u40 of each block on an SSD and in a log, in the order of blocks, the SSD's first,
-//!         checksum u32 of each block at home, on an SSD or in a log,
-//!         of each block under fragments: count u8, (slot u40, checksum u32, mask u8) x count, oldest first,
-//!         zero to the end of the page
+//! places = homes u64 x 16, in a slot u64 x 16, under fragments u64 x 16,
+//!          of each block in a slot, in their order: slot u40, checksum u32,
+//!          of each block under fragments: count u8, (slot u40, checksum u32, mask u8) x count, oldest first,
+//!          zero to the end of the page
 //! ```
 
 use super::FormatError;
 use super::cursor::{Reader, Writer};
-use super::pointer::{self, LEAF_BLOCKS, PAGE_BYTES};
+use super::pointer::{self, FURTHER_PAGES_MAX, Kind, LEAF_BLOCKS, PAGE_BYTES};
 use super::record::{FRAGMENTS_MAX, FragmentRecord};
 use crate::map::Slot;
 
 const WHAT: &str = "leaf";
 /// Words of bits, a bit for each block.
 const WORDS: usize = LEAF_BLOCKS / 64;
-/// Pages of a leaf at most: each block with two slots, a checksum and eight fragments.
-pub const LEAF_PAGES_MAX: u64 = ((4 * 8 * WORDS
-    + LEAF_BLOCKS * (2 * 5 + 4 + 1 + FRAGMENTS_MAX * 10)) as u64)
-    .div_ceil(PAGE_BYTES);
+/// A bit for each block of a group.
+pub type GroupBits = [u64; WORDS];
+/// Bytes at most: each block with a slot and eight fragments.
+const BYTES_MAX: usize = 3 * 8 * WORDS + LEAF_BLOCKS * (9 + 1 + FRAGMENTS_MAX * 10);
+const _: () = assert!(
+    (BYTES_MAX as u64).div_ceil(PAGE_BYTES) == 1 + FURTHER_PAGES_MAX,
+    "there are numbers for all pages of a group"
+);
 
-/// What a leaf says.
+/// Where the blocks of a group live.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeafImage {
     /// Blocks whose home holds the version.
-    pub homes: [u64; WORDS],
-    /// Blocks that lie on an SSD.
-    pub ssd: [u64; WORDS],
-    /// Blocks that lie in a log.
-    pub log: [u64; WORDS],
+    pub homes: GroupBits,
+    /// Blocks that lie in a slot of an SSD or of a log.
+    pub placed: GroupBits,
     /// Blocks under fragments.
-    pub fragmented: [u64; WORDS],
-    /// Slots in the order of blocks, of each block the SSD's first.
-    pub slots: Vec<Slot>,
-    /// Checksums of the blocks at home, on an SSD or in a log, in order.
-    pub checksums: Vec<u32>,
+    pub fragmented: GroupBits,
+    /// Slots in the order of blocks, with the checksums there.
+    pub slots: Vec<(Slot, u32)>,
     /// Fragments of the blocks under any, in order, the oldest first.
     pub fragments: Vec<Vec<FragmentRecord>>,
 }
 
-fn count(words: impl IntoIterator<Item = u64>) -> usize {
-    words.into_iter().map(|word| word.count_ones() as usize).sum()
+fn count(words: &GroupBits) -> usize {
+    words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// The bits of so many blocks, from the first one on.
+fn first_bits(blocks: usize) -> GroupBits {
+    std::array::from_fn(|word| match blocks.saturating_sub(64 * word) {
+        0 => 0,
+        count @ 1..64 => (1 << count) - 1,
+        _ => u64::MAX,
+    })
+}
+
+/// The blocks of a group that are marked, in order.
+pub(crate) fn marked(words: &GroupBits) -> impl Iterator<Item = usize> + '_ {
+    words.iter().enumerate().flat_map(|(index, &word)| {
+        let mut left = word;
+        std::iter::from_fn(move || {
+            let bit = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (bit < 64).then_some(64 * index + bit)
+        })
+    })
 }
 
 impl LeafImage {
-    /// All blocks lie at home, and nowhere else.
-    fn is_plain(&self) -> bool {
-        self.homes == [u64::MAX; WORDS] && self.slots.is_empty() && self.fragments.is_empty()
+    /// What the pointer to it is, of a group of so many blocks.
+    pub fn kind(&self, blocks: usize) -> Kind {
+        let none = [0; WORDS];
+        match (&self.homes, self.placed == none && self.fragmented == none) {
+            (homes, true) if *homes == none => Kind::Nothing,
+            (homes, true) if *homes == first_bits(blocks) => Kind::AtHome,
+            _ => Kind::Leaf,
+        }
     }
 
-    fn slots_wanted(&self) -> usize {
-        count(self.ssd) + count(self.log)
+    /// Does it say something of blocks behind these?
+    pub fn is_within(&self, blocks: usize) -> bool {
+        let exist = first_bits(blocks);
+        let of = [&self.homes, &self.placed, &self.fragmented];
+        of.iter().all(|words| words.iter().zip(&exist).all(|(word, exist)| word & !exist == 0))
     }
 
-    fn checksums_wanted(&self) -> usize {
-        let words = self.homes.iter().zip(&self.ssd).zip(&self.log);
-        count(words.map(|((home, ssd), log)| home | ssd | log))
-    }
-
-    /// The bytes to write, whole pages, and whether they are of a plain leaf.
+    /// The pages to write: one at least.
     ///
     /// # Panics
     /// If lists and bits differ, or a slot has no number of 40 bits.
-    pub fn encode(&self) -> (Vec<u8>, bool) {
-        assert_eq!(self.slots.len(), self.slots_wanted(), "a slot for each bit");
-        assert_eq!(self.checksums.len(), self.checksums_wanted(), "a checksum for each block");
-        assert_eq!(self.fragments.len(), count(self.fragmented), "fragments for each bit");
-        let mut out = Writer::default();
-        if self.is_plain() {
-            self.checksums.iter().for_each(|checksum| out.u32(*checksum));
-            assert_eq!(out.bytes.len() as u64, PAGE_BYTES, "a plain leaf is one page");
-            return (out.bytes, true);
-        }
-        for words in [&self.homes, &self.ssd, &self.log, &self.fragmented] {
+    pub fn encode(&self) -> Vec<Vec<u8>> {
+        assert_eq!(self.slots.len(), count(&self.placed), "a slot for each bit");
+        assert_eq!(self.fragments.len(), count(&self.fragmented), "fragments for each bit");
+        let mut out = Writer { bytes: Vec::with_capacity(PAGE_BYTES as usize) };
+        for words in [&self.homes, &self.placed, &self.fragmented] {
             words.iter().for_each(|word| out.u64(*word));
         }
-        self.slots.iter().for_each(|slot| out.u40(*slot));
-        self.checksums.iter().for_each(|checksum| out.u32(*checksum));
+        for &(slot, checksum) in &self.slots {
+            out.u40(slot);
+            out.u32(checksum);
+        }
         for list in &self.fragments {
-            assert!(
-                (1..=FRAGMENTS_MAX).contains(&list.len()),
-                "a block has one to eight fragments"
-            );
+            let is_bounded = (1..=FRAGMENTS_MAX).contains(&list.len());
+            assert!(is_bounded, "a block has one to eight fragments");
             out.u8(list.len() as u8);
             for fragment in list {
                 assert!(!is_whole_or_empty(fragment.mask), "a fragment is some sectors of a block");
@@ -97,40 +114,40 @@ impl LeafImage {
             }
         }
         out.pad_to(out.bytes.len().next_multiple_of(PAGE_BYTES as usize));
-        (out.bytes, false)
+        if out.bytes.len() as u64 == PAGE_BYTES {
+            return vec![out.bytes];
+        }
+        out.bytes.chunks_exact(PAGE_BYTES as usize).map(<[u8]>::to_vec).collect()
     }
 
-    /// Reads a leaf whose bytes its pointer vouches for.
+    /// Reads the pages, one behind the other. Their pointers vouch for the bytes.
     ///
     /// # Errors
     /// What no pool writes.
-    pub fn decode(bytes: &[u8], is_plain: bool) -> Result<LeafImage, FormatError> {
+    pub fn decode(bytes: &[u8]) -> Result<LeafImage, FormatError> {
         let mut reader = Reader::new(bytes, WHAT);
         let mut image = LeafImage::default();
-        if is_plain {
-            image.homes = [u64::MAX; WORDS];
-            image.checksums = (0..LEAF_BLOCKS).map(|_| reader.u32()).collect::<Result<_, _>>()?;
-            return ends(reader, bytes, image);
-        }
-        let LeafImage { homes, ssd, log, fragmented, .. } = &mut image;
-        for words in [homes, ssd, log, fragmented] {
+        let LeafImage { homes, placed, fragmented, .. } = &mut image;
+        for words in [homes, placed, fragmented] {
             for word in words.iter_mut() {
                 *word = reader.u64()?;
             }
         }
-        for _ in 0..image.slots_wanted() {
-            image.slots.push(slot(&mut reader)?);
+        let (placed, fragmented) = (count(&image.placed), count(&image.fragmented));
+        image.slots.reserve_exact(placed);
+        for _ in 0..placed {
+            image.slots.push((slot(&mut reader)?, reader.u32()?));
         }
-        for _ in 0..image.checksums_wanted() {
-            image.checksums.push(reader.u32()?);
-        }
-        for _ in 0..count(image.fragmented) {
+        for _ in 0..fragmented {
             image.fragments.push(fragments(&mut reader)?);
         }
-        if image.is_plain() {
-            return Err(FormatError::Field { what: WHAT, field: "kind of a plain leaf", value: 0 });
+        let at = reader.position();
+        let is_end = bytes.len() == at.next_multiple_of(PAGE_BYTES as usize);
+        if !is_end || bytes[at..].iter().any(|byte| *byte != 0) {
+            let value = bytes.len() as u64;
+            return Err(FormatError::Field { what: WHAT, field: "length", value });
         }
-        ends(reader, bytes, image)
+        Ok(image)
     }
 }
 
@@ -165,17 +182,6 @@ fn fragments(reader: &mut Reader<'_>) -> Result<Vec<FragmentRecord>, FormatError
     Ok(list)
 }
 
-/// Behind what was read come zeroes, to the end of that page.
-fn ends(reader: Reader<'_>, bytes: &[u8], image: LeafImage) -> Result<LeafImage, FormatError> {
-    let at = reader.position();
-    let is_end = bytes.len() == at.next_multiple_of(PAGE_BYTES as usize);
-    if !is_end || bytes[at..].iter().any(|byte| *byte != 0) {
-        let value = bytes.len() as u64;
-        return Err(FormatError::Field { what: WHAT, field: "length", value });
-    }
-    Ok(image)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,13 +193,12 @@ mod tests {
         for block in 0..LEAF_BLOCKS {
             let mut bit = |ppm| u64::from(rng.chance_ppm(ppm)) << (block % 64);
             image.homes[block / 64] |= bit(density_ppm);
-            image.ssd[block / 64] |= bit(density_ppm);
-            image.log[block / 64] |= bit(density_ppm / 2);
+            image.placed[block / 64] |= bit(density_ppm);
             image.fragmented[block / 64] |= bit(if fragments_max > 0 { density_ppm } else { 0 });
         }
-        image.slots = (0..image.slots_wanted()).map(|_| rng.below(pointer::NUMBERS_END)).collect();
-        image.checksums = (0..image.checksums_wanted()).map(|_| rng.bits() as u32).collect();
-        for _ in 0..count(image.fragmented) {
+        let slot = |rng: &mut Rng| (rng.below(pointer::NUMBERS_END), rng.bits() as u32);
+        image.slots = (0..count(&image.placed)).map(|_| slot(rng)).collect();
+        for _ in 0..count(&image.fragmented) {
             let fragment = |rng: &mut Rng| FragmentRecord {
                 slot: rng.below(pointer::NUMBERS_END),
                 checksum: rng.bits() as u32,
@@ -205,17 +210,15 @@ mod tests {
         image
     }
 
-    fn comes_back(image: &LeafImage) -> (u64, bool) {
-        let (bytes, is_plain) = image.encode();
-        assert_eq!(LeafImage::decode(&bytes, is_plain).as_ref(), Ok(image));
-        // any page may be a plain leaf: its pointer says which kind it is
-        let is_one_page = bytes.len() as u64 == PAGE_BYTES;
-        assert_eq!(LeafImage::decode(&bytes, true).is_ok(), is_one_page);
-        assert!(!is_plain || LeafImage::decode(&bytes, false).is_err(), "it is of one kind");
-        assert!(LeafImage::decode(&bytes[..bytes.len() - 4096], is_plain).is_err(), "cut short");
+    fn comes_back(image: &LeafImage) -> u64 {
+        let pages = image.encode();
+        assert!(pages.iter().all(|page| page.len() as u64 == PAGE_BYTES));
+        let bytes = pages.concat();
+        assert_eq!(LeafImage::decode(&bytes).as_ref(), Ok(image));
+        assert!(LeafImage::decode(&bytes[..bytes.len() - 4096]).is_err(), "cut short");
         let longer = [&bytes[..], &[0; 4096]].concat();
-        assert!(LeafImage::decode(&longer, is_plain).is_err(), "a page too many");
-        (bytes.len() as u64 / PAGE_BYTES, is_plain)
+        assert!(LeafImage::decode(&longer).is_err(), "a page too many");
+        pages.len() as u64
     }
 
     #[test]
@@ -226,34 +229,58 @@ mod tests {
                 comes_back(&random(&mut rng, density_ppm, fragments_max));
             }
         }
-        assert_eq!(comes_back(&LeafImage::default()), (1, false));
+        assert_eq!(comes_back(&LeafImage::default()), 1);
         let mut full = random(&mut rng, 1_000_000, 8);
-        full.log = [u64::MAX; WORDS];
-        full.slots = vec![7; 2 * LEAF_BLOCKS];
         let fragment = FragmentRecord { slot: 3, checksum: 4, mask: 5 };
         full.fragments = vec![vec![fragment; FRAGMENTS_MAX]; LEAF_BLOCKS];
-        assert_eq!(comes_back(&full), (LEAF_PAGES_MAX, false), "the largest");
+        assert_eq!(comes_back(&full), 1 + FURTHER_PAGES_MAX, "the largest");
+    }
+
+    /// As many slots as a page has room for, and one more.
+    #[test]
+    fn a_page_has_room_for_412_slots() {
+        for (slots, pages) in [(412, 1), (413, 2), (1024, 3)] {
+            let image = LeafImage {
+                placed: first_bits(slots),
+                slots: vec![(7, 8); slots],
+                ..LeafImage::default()
+            };
+            assert_eq!(comes_back(&image), pages, "{slots}");
+        }
     }
 
     #[test]
-    fn a_leaf_whose_blocks_all_lie_at_home_is_a_page_of_checksums() {
-        let homes = [u64::MAX; WORDS];
-        let checksums: Vec<u32> = (0..LEAF_BLOCKS as u32).collect();
-        let image = LeafImage { homes, checksums, ..LeafImage::default() };
-        assert_eq!(comes_back(&image), (1, true));
-        let (bytes, _) = image.encode();
-        assert_eq!(bytes[4092..], 1023u32.to_le_bytes());
+    fn what_lies_nowhere_or_at_home_has_no_page() {
+        let nowhere = LeafImage::default();
+        let homes = |blocks| LeafImage { homes: first_bits(blocks), ..LeafImage::default() };
+        let placed = LeafImage { placed: first_bits(1), slots: vec![(1, 2)], ..homes(70) };
+        // (what it says, blocks of the group, the kind, does it end with them)
+        for (image, blocks, kind, is_within) in [
+            (&nowhere, 1024, Kind::Nothing, true),
+            (&homes(1024), 1024, Kind::AtHome, true),
+            (&homes(70), 70, Kind::AtHome, true),
+            (&homes(70), 71, Kind::Leaf, true),
+            (&homes(71), 70, Kind::Leaf, false),
+            (&placed, 70, Kind::Leaf, true),
+        ] {
+            assert_eq!(
+                (image.kind(blocks), image.is_within(blocks)),
+                (kind, is_within),
+                "{blocks}"
+            );
+        }
+        assert_eq!(marked(&first_bits(130)).collect::<Vec<_>>(), (0..130).collect::<Vec<_>>());
     }
 
     #[test]
     fn what_no_pool_writes_is_refused() {
         let mut rng = Rng::new(6);
         let sound = random(&mut rng, 100_000, 3);
-        let (bytes, _) = sound.encode();
-        let fragments_at = 512 + 5 * sound.slots.len() + 4 * sound.checksums.len();
+        let bytes = sound.encode().concat();
+        let fragments_at = 384 + 9 * sound.slots.len();
         // (where, what stands there then, which field is named)
         for (at, value, field) in [
-            (512, &[255; 5][..], "slot"),
+            (384, &[255; 5][..], "slot"),
             (fragments_at, &[0], "number of fragments"),
             (fragments_at, &[9], "number of fragments"),
             (fragments_at + 1, &[255; 5], "slot"),
@@ -263,7 +290,7 @@ mod tests {
         ] {
             let mut wrong = bytes.clone();
             wrong[at..at + value.len()].copy_from_slice(value);
-            let said = LeafImage::decode(&wrong, false).expect_err("it is refused").to_string();
+            let said = LeafImage::decode(&wrong).expect_err("it is refused").to_string();
             assert!(said.contains(field), "byte {at}: {said}");
         }
     }

@@ -13,7 +13,7 @@ pub mod pair_journal;
 pub mod pointer;
 pub mod record;
 pub mod replacement;
-pub mod shard;
+pub mod root;
 pub mod superblock;
 pub mod unit;
 

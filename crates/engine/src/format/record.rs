@@ -282,7 +282,8 @@ impl RecordWriter {
         self.out.number(record.log);
         self.out.u32(record.checksum);
         for fragment in &record.fragments {
-            assert!(fragment.mask != 0 && fragment.slot != NONE, "a fragment is somewhere");
+            assert!(!matches!(fragment.mask, 0 | 255), "a fragment is some sectors of a block");
+            assert!(fragment.slot != NONE, "a fragment is somewhere");
             self.out.number(fragment.slot);
             self.out.u32(fragment.checksum);
             self.out.u32(u32::from(fragment.mask));
@@ -511,7 +512,7 @@ fn fragmented(reader: &mut Reader<'_>) -> Result<FragmentedRecord, FormatError> 
     for _ in 0..count {
         let (slot, checksum) = (reader.number()?, reader.u32()?);
         let mask = reader.u32()?;
-        if mask == 0 || mask > 255 {
+        if mask == 0 || mask >= 255 {
             return Err(field("mask", u64::from(mask)));
         }
         fragments.push(FragmentRecord { slot, checksum, mask: mask as u8 });

@@ -44,8 +44,8 @@ pub struct Member {
     pub capacity_bytes: u64,
 }
 
-/// What a member is to the pool. Its number stays its own, also when it is gone: slots, homes and their
-/// shards are numbered through all members.
+/// What a member is to the pool. Its number stays its own, also when it is gone: slots and homes are
+/// numbered through all members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// It is read and written.

@@ -1,59 +1,137 @@
-//! How does the recorded map become shards, and shards a map?
+//! How do recorded places become leaves, and leaves a map?
 
 use super::bits::Bits;
 use super::objects::BlockRange;
 use super::slots::Slots;
-use super::{Entry, Fragment, Logical, Map, NONE, Run, Slot, SlotRegion};
-use crate::format::record::FRAGMENTS_MAX;
-use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS, ShardWriter, SlotEntry};
+use super::{Entry, Fragment, Logical, Map, NONE, Slot, SlotRegion};
+use crate::format::leaf::{GroupBits, LeafImage, marked};
+use crate::format::pointer::LEAF_BLOCKS;
+use crate::format::record::{FRAGMENTS_MAX, FragmentRecord};
 use crate::map::entry::{LOG, SSD};
+use crate::pages::Counts;
 use std::collections::BTreeMap;
 
+/// What is recorded of one block, as its leaf is composed.
+#[derive(Default)]
+struct Recorded {
+    whole: Option<Slot>,
+    /// Order, slot, mask.
+    fragments: Vec<(u8, Slot, u8)>,
+}
+
 impl Map {
-    /// All shards of the map, slots first.
-    pub(crate) fn shard_count(&self) -> usize {
-        self.dirty_shards.len()
+    /// Groups of blocks.
+    pub(crate) fn group_count(&self) -> usize {
+        self.dirty_groups.len()
     }
 
-    /// Shards that changed since they were last taken.
-    pub(crate) fn take_dirty_shards(&mut self) -> Bits {
-        let clean = Bits::new(self.dirty_shards.len());
-        std::mem::replace(&mut self.dirty_shards, clean)
+    /// Groups that changed since they were last taken.
+    pub(crate) fn take_dirty_groups(&mut self) -> Bits {
+        let clean = Bits::new(self.dirty_groups.len());
+        std::mem::replace(&mut self.dirty_groups, clean)
     }
 
-    /// Puts a shard back among the dirty ones, after a failed checkpoint.
-    pub(crate) fn mark_shard_dirty(&mut self, index: usize) {
-        self.dirty_shards.set(index, true);
+    /// Puts a group back among the dirty ones, after a failed checkpoint.
+    pub(crate) fn mark_group_dirty(&mut self, group: u64) {
+        self.dirty_groups.set(group as usize, true);
     }
 
-    /// The bytes of a shard: the recorded state of its range at this moment. Bounded: at most 2,700
-    /// slots or 4,000 words.
-    pub(crate) fn encode_shard(&self, pool: u128, checkpoint: u64, index: usize) -> Vec<u8> {
-        assert!(index < self.shard_count(), "a shard is a part of the map");
-        let mut writer = ShardWriter::new(pool, checkpoint, index as u64);
-        if index < self.slot_shards {
-            let first = index * SHARD_SLOTS;
-            for slot in first..(first + SHARD_SLOTS).min(self.slots.len()) {
-                writer.slot(self.slot_entry(slot as Slot));
-            }
-        } else {
-            let first = (index - self.slot_shards) * SHARD_HOMES / 64;
-            let words = self.leaves.block_count().div_ceil(64);
-            for index in first..words.min(first + SHARD_HOMES / 64) {
-                writer.homes(self.leaves.recorded_homes(index));
-            }
+    /// Blocks of a group: less than others where it is the last one.
+    pub(crate) fn blocks_of_group(&self, group: u64) -> usize {
+        let left = self.leaves.block_count() - group as usize * LEAF_BLOCKS;
+        left.min(LEAF_BLOCKS)
+    }
+
+    /// Where the blocks of a group live, as recorded at this moment. Bounded: 1,024 blocks.
+    ///
+    /// Recorded are places that blocks have now, and those that they have left and no record has freed. A copy in
+    /// a log beside one on an SSD is left out, since nobody has known it to be durable.
+    pub(crate) fn places(&self, group: u64) -> (LeafImage, Counts) {
+        let first = group * LEAF_BLOCKS as u64;
+        let end = first + self.blocks_of_group(group) as u64;
+        let (mut image, mut counts) = (LeafImage::default(), Counts::default());
+        for (index, word) in (first as usize / 64..).zip(&mut image.homes) {
+            *word = self.leaves.recorded_homes(index);
         }
-        writer.finish()
+        let left = self.displaced.of_group(group);
+        let mut left = left.as_slice();
+        let mut next = self.leaves.next_in_slot(first, end);
+        while let Some(block) = left.first().map(|item| item.0).into_iter().chain(next).min() {
+            let mut recorded = Recorded::default();
+            if next == Some(block) {
+                self.gather_current(block, &mut recorded);
+                next = self.leaves.next_in_slot(block + 1, end);
+            }
+            while let Some((_, slot)) = left.first().filter(|item| item.0 == block) {
+                self.gather(*slot, &mut recorded);
+                left = &left[1..];
+            }
+            let at = (block - first) as usize;
+            let is_home = image.homes[at / 64] >> (at % 64) & 1 == 1;
+            self.put(&mut image, at, recorded, is_home, &mut counts);
+        }
+        (image, counts)
     }
 
-    fn slot_entry(&self, slot: Slot) -> SlotEntry {
+    fn gather_current(&self, block: Logical, recorded: &mut Recorded) {
+        let entry = self.leaves.get(block);
+        for slot in [entry.ssd, entry.log].into_iter().filter(|slot| *slot != NONE) {
+            self.gather(slot, recorded);
+        }
+        if entry.fragmented {
+            self.fragments(block).iter().for_each(|fragment| self.gather(fragment.slot, recorded));
+        }
+    }
+
+    fn gather(&self, slot: Slot, recorded: &mut Recorded) {
         if !self.slots.is_recorded(slot) {
-            return SlotEntry { owner: NONE, checksum: 0, mask: 255, order: 0 };
+            return;
         }
-        let (mask, order) = self.masks.get(&slot).copied().unwrap_or((255, 0));
-        let owner = self.slots.owner(slot);
-        assert_ne!(owner, NONE, "a slot that a record names has an owner");
-        SlotEntry { owner, checksum: self.slots.checksum(slot), mask, order }
+        let mask = if self.masks.is_empty() { None } else { self.masks.get(&slot) };
+        if let Some(&(mask, order)) = mask {
+            recorded.fragments.push((order, slot, mask));
+            return;
+        }
+        let is_better = match recorded.whole {
+            None => true,
+            Some(known) => {
+                let kinds = [known, slot].map(|slot| self.slots.is_log(slot));
+                assert_ne!(kinds[0], kinds[1], "a block has one recorded place of a kind");
+                kinds[0]
+            }
+        };
+        if is_better {
+            recorded.whole = Some(slot);
+        }
+    }
+
+    fn put(
+        &self,
+        image: &mut LeafImage,
+        at: usize,
+        mut recorded: Recorded,
+        is_home: bool,
+        counts: &mut Counts,
+    ) {
+        let mark = |words: &mut GroupBits| words[at / 64] |= 1 << (at % 64);
+        let is_fragmented = !recorded.fragments.is_empty();
+        let on_ssd = recorded.whole.is_some_and(|slot| !self.slots.is_log(slot));
+        if let Some(slot) = recorded.whole {
+            mark(&mut image.placed);
+            image.slots.push((slot, self.slots.checksum(slot)));
+        }
+        if is_fragmented {
+            mark(&mut image.fragmented);
+            recorded.fragments.sort_unstable();
+            let record = |&(_, slot, mask): &(u8, Slot, u8)| FragmentRecord {
+                slot,
+                checksum: self.slots.checksum(slot),
+                mask,
+            };
+            image.fragments.push(recorded.fragments.iter().map(record).collect());
+        }
+        counts.on_ssd += u16::from(on_ssd || is_fragmented);
+        counts.dirty += u16::from(is_fragmented || on_ssd && !is_home);
     }
 }
 
@@ -70,33 +148,32 @@ pub(crate) struct RecoveredBlock {
     pub(crate) fragments: Vec<(u8, Slot, u8, u32)>,
 }
 
-/// The map while shards and records are read: from the checkpoint, then absolutely by record.
+/// The map while leaves and records are read: from the checkpoint, then absolutely by record.
 ///
-/// Shards of one checkpoint are written at different moments, so two may claim the same block, or
-/// one slot may still stand under an owner that has left. Every such block was changed after the
-/// checkpoint began, so a record that is replayed afterwards says what holds.
+/// Leaves of one checkpoint are composed at different moments, so two may claim the same slot: one block left
+/// it, and another one got it. The block that left it was changed after the checkpoint began, so a record that is
+/// replayed afterwards says what holds.
 ///
-/// What shards say of whole blocks is gathered in the table that the map will have, since there is so
+/// What leaves say of whole blocks is gathered in the table that the map will have, since there is so
 /// much of it; fragments, and what records say, are kept by block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recovered {
-    /// Slots that shards give to an owner.
+    /// Slots that leaves give to an owner.
     claims: Slots,
-    /// Fragments that shards know of.
-    fragmented: BTreeMap<Logical, RecoveredBlock>,
+    /// What leaves say of slots that are claimed already: block, slot, checksum.
+    contested: Vec<(Logical, Slot, u32)>,
+    /// Fragments that leaves know of.
+    fragmented: BTreeMap<Logical, Vec<(u8, Slot, u8, u32)>>,
     /// What records say, in their order: of several about one block the last one holds. Homes are in
     /// `homes`.
     records: Vec<Replaced>,
     /// Their fragments, by position of the record.
     record_fragments: BTreeMap<usize, Vec<(u8, Slot, u8, u32)>>,
-    /// Blocks in `records`: what shards say of them is over.
+    /// Blocks in `records`: what leaves say of them is over.
     is_replaced: Bits,
     homes: Bits,
-    /// Slots and home bits whose shards on disk say something else than what holds: they are due
-    /// at the next checkpoint, or a claim that was overruled would come back with the one after.
-    /// By shard.
-    stale_slots: Bits,
-    stale_homes: Bits,
+    /// A pool without hard drives has none.
+    has_homes: bool,
 }
 
 /// What one record says of one block: a journal may hold millions of them.
@@ -110,65 +187,70 @@ struct Replaced {
 
 impl Recovered {
     /// Nothing read yet of a map with these slots and so many logical blocks.
-    pub(crate) fn new(regions: &[SlotRegion], logical_blocks: usize) -> Self {
-        let claims = Slots::new(regions.to_vec());
+    pub(crate) fn new(regions: &[SlotRegion], logical_blocks: usize, has_homes: bool) -> Self {
         Recovered {
-            stale_slots: Bits::new(claims.len() / SHARD_SLOTS + 1),
-            stale_homes: Bits::new(logical_blocks / SHARD_HOMES + 1),
-            claims,
+            claims: Slots::new(regions.to_vec()),
             homes: Bits::new(logical_blocks),
+            has_homes,
             is_replaced: Bits::new(logical_blocks),
             ..Recovered::default()
         }
     }
 
-    /// Takes over one slot of a shard. Returns false if it cannot be.
-    pub(crate) fn slot(&mut self, slot: Slot, entry: SlotEntry) -> bool {
-        if entry.owner == NONE {
-            return true;
-        }
-        if entry.owner as usize >= self.homes.len() || entry.mask == 0 {
-            return false;
-        }
-        if entry.mask == 255 {
-            self.claims.assign(slot, entry.owner, entry.checksum);
-        } else {
-            let fragment = (entry.order, slot, entry.mask, entry.checksum);
-            self.fragmented.entry(entry.owner).or_default().fragments.push(fragment);
-        }
-        true
+    /// Blocks of a group.
+    fn blocks_of(&self, group: u64) -> usize {
+        (self.homes.len() - group as usize * LEAF_BLOCKS).min(LEAF_BLOCKS)
     }
 
-    /// Takes over one word of home bits.
-    pub(crate) fn home_word(&mut self, index: usize, word: u64) {
-        if let Some(target) = self.homes.words_mut().get_mut(index) {
-            *target = word;
+    /// All blocks of the group lie at home.
+    pub(crate) fn group_at_home(&mut self, group: u64) {
+        self.homes.set_run(group as usize * LEAF_BLOCKS, self.blocks_of(group), true);
+    }
+
+    /// Takes over a leaf. False: it names blocks, homes or slots that do not exist.
+    pub(crate) fn group(&mut self, group: u64, image: &LeafImage) -> bool {
+        let slots = image.slots.iter().map(|(slot, _)| slot);
+        let slots = slots.chain(image.fragments.iter().flatten().map(|fragment| &fragment.slot));
+        let exist = slots.into_iter().all(|slot| *slot < self.claims.len() as Slot);
+        let has_home = image.homes.iter().any(|word| *word != 0);
+        if !exist || !image.is_within(self.blocks_of(group)) || has_home && !self.has_homes {
+            return false;
         }
+        let first = group as usize * LEAF_BLOCKS;
+        for (to, from) in self.homes.words_mut()[first / 64..].iter_mut().zip(&image.homes) {
+            *to = *from;
+        }
+        let first = first as Logical;
+        for (at, &(slot, checksum)) in marked(&image.placed).zip(&image.slots) {
+            let block = first + at as Logical;
+            if self.claims.owner(slot) == NONE {
+                self.claims.assign(slot, block, checksum);
+            } else {
+                self.contested.push((block, slot, checksum));
+            }
+        }
+        for (at, list) in marked(&image.fragmented).zip(&image.fragments) {
+            let of =
+                |(order, part): (u8, &FragmentRecord)| (order, part.slot, part.mask, part.checksum);
+            self.fragmented.insert(first + at as Logical, (0..).zip(list).map(of).collect());
+        }
+        true
     }
 
     /// Replaces all that is known of a block. The slots exist: the caller has looked.
     pub(crate) fn replace(&mut self, block: Logical, home: bool, places: RecoveredBlock) {
         self.homes.set(block as usize, home);
-        self.stale_homes.set(block as usize / SHARD_HOMES, true);
         self.is_replaced.set(block as usize, true);
-        for (slot, _) in places.ssd.into_iter().chain(places.log) {
-            assert!((slot as usize) < self.claims.len(), "the caller has looked for slot {slot}");
-            self.mark_stale(slot);
-        }
         // the log place of a tail was never known to be durable: the SSD copy is the truth
         let (slot, checksum) = places.ssd.or(places.log).unwrap_or((NONE, 0));
+        let exists = |slot: Slot| (slot as usize) < self.claims.len();
+        assert!(slot == NONE || exists(slot), "the caller has looked for slot {slot}");
         if !places.fragments.is_empty() {
-            for fragment in &places.fragments {
-                assert!((fragment.1 as usize) < self.claims.len(), "the caller has looked for it");
-                self.mark_stale(fragment.1);
-            }
+            let exist = places.fragments.iter().all(|fragment| exists(fragment.1));
+            assert!(exist, "the caller has looked for them");
             self.record_fragments.insert(self.records.len(), places.fragments);
         }
         self.records.push(Replaced { block, slot, checksum });
-    }
-
-    fn mark_stale(&mut self, slot: Slot) {
-        self.stale_slots.set(slot as usize / SHARD_SLOTS, true);
     }
 
     /// Positions of the records that hold: the last one of each block.
@@ -193,6 +275,7 @@ impl Recovered {
         let claimed = (0..self.claims.len() as Slot).map(|slot| self.claims.owner(slot));
         let mut found: Vec<Logical> = claimed
             .filter(|&owner| owner != NONE)
+            .chain(self.contested.iter().map(|claim| claim.0))
             .chain(self.fragmented.keys().copied())
             .filter(|&block| is_stray(block) && !self.is_replaced.get(block as usize))
             .collect();
@@ -238,34 +321,29 @@ impl Recovered {
             from = end;
         }
         map.slots = std::mem::take(&mut self.claims);
-        // in order of slots, so SSDs before logs
         for slot in 0..map.slots.len() as Slot {
             let block = map.slots.owner(slot);
             if block == NONE {
                 continue;
             }
-            let is_log = map.slots.is_log(slot);
-            // of a tail's two places only the one on the SSD was known to be durable
-            let state = map.state(block);
-            let is_tail = is_log && state & SSD != 0;
-            if is_tail || self.is_replaced.get(block as usize) {
+            if self.is_replaced.get(block as usize) {
                 map.slots.leave(slot);
                 map.slots.disown(slot);
-                self.mark_stale(slot);
                 continue;
             }
-            let bit = if is_log { LOG } else { SSD };
-            if state & bit != 0 {
-                let other = map.uninstall_slot(block, is_log);
-                self.mark_stale(other);
-            }
+            let bit = if map.slots.is_log(slot) { LOG } else { SSD };
             map.take_slot(slot, block, bit);
         }
-        for (block, places) in std::mem::take(&mut self.fragmented) {
-            if self.is_replaced.get(block as usize) {
-                places.fragments.iter().for_each(|fragment| self.mark_stale(fragment.1));
-            } else {
-                map.install_fragments(block, places.fragments)?;
+        let holds = |block: Logical| !self.is_replaced.get(block as usize);
+        for (block, slot, checksum) in std::mem::take(&mut self.contested) {
+            if holds(block) {
+                let bit = if map.slots.is_log(slot) { LOG } else { SSD };
+                map.install_slot(block, slot, checksum, bit)?;
+            }
+        }
+        for (block, fragments) in std::mem::take(&mut self.fragmented) {
+            if holds(block) {
+                map.install_fragments(block, fragments)?;
             }
         }
         for position in self.records_that_hold() {
@@ -278,39 +356,18 @@ impl Recovered {
                 map.install_fragments(block, fragments)?;
             }
         }
-        for shard in 0..map.slot_shards {
-            if self.stale_slots.get(shard) {
-                map.dirty_shards.set(shard, true);
-            }
-        }
-        for shard in 0..map.dirty_shards.len() - map.slot_shards {
-            if self.stale_homes.get(shard) {
-                map.dirty_shards.set(map.slot_shards + shard, true);
-            }
+        // their leaves on the drives say something else than what holds
+        let mut from = 0;
+        while let Some(block) = self.is_replaced.next_set(from, self.is_replaced.len()) {
+            let group = block / LEAF_BLOCKS;
+            map.dirty_groups.set(group, true);
+            from = (group + 1) * LEAF_BLOCKS;
         }
         Ok(())
     }
 }
 
 impl Map {
-    /// Another slot claims the block: takes back the one that was installed, and returns it.
-    fn uninstall_slot(&mut self, block: Logical, is_log: bool) -> Slot {
-        let entry = self.leaves.get(block);
-        let (slot, rest) = if is_log {
-            (entry.log, Entry { log: NONE, ..entry })
-        } else {
-            (entry.ssd, Entry { ssd: NONE, ..entry })
-        };
-        self.leaves.replace(block, rest);
-        self.slots.leave(slot);
-        self.slots.disown(slot);
-        self.slots.set_recorded(slot, false);
-        if !is_log {
-            self.release_unused(Run { slot, count: 1 });
-        }
-        slot
-    }
-
     fn install_slot(
         &mut self,
         block: Logical,

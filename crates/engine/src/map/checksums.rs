@@ -1,6 +1,6 @@
 //! What is the checksum of a home block?
 //!
-//! Source: design decision 7. On the drive a table in pages (`pages`); in RAM a bounded cache of its leaves as they
+//! Source: design decision 7. On the drive leaves of the map's table (`pages`), which is kept here, too; in RAM a bounded cache of its leaves as they
 //! are there, and over them the values that the journal holds and the leaves do not have yet. A checkpoint
 //! carries those into the leaves before it cuts the journal.
 //!
@@ -11,16 +11,18 @@
 //! ```
 
 use super::{FixedState, Logical};
+use crate::format::leaf::LeafImage;
 use crate::format::page::{self, Checksums, PAGE_CHECKSUMS};
-use crate::format::pointer::{HOME_CHECKSUMS, Kind, Pointer, TableRoot};
-use crate::pages::{Counts, PageWrite, Pages};
+use crate::format::pointer::{Kind, MAP_TABLE, MapLeaf, Pointer, TableRoot, groups_of, leaves_of};
+use crate::pages::{Counts, NoRoom, PageWrite, Pages};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The table, and its cache.
+/// The table of the map, and the cache of its leaves with checksums.
 #[derive(Clone, Debug)]
 pub(crate) struct HomeChecksums {
     table: Pages,
+    homes: u64,
     pages: HashMap<u32, Box<Checksums>, FixedState>,
     order: VecDeque<u32>,
     pages_max: usize,
@@ -40,9 +42,9 @@ pub(crate) const fn page_of(block: Logical) -> u32 {
     (block / PAGE_CHECKSUMS as u64) as u32
 }
 
-/// Pages that hold the checksums of so many homes.
-pub(crate) const fn pages_of(homes: u64) -> u64 {
-    homes.div_ceil(PAGE_CHECKSUMS as u64)
+/// The leaf of the table that is this page.
+fn leaf_of(page: u32) -> u64 {
+    MapLeaf::Checksums.leaf(u64::from(page))
 }
 
 fn no_checksums() -> Box<Checksums> {
@@ -58,7 +60,8 @@ impl HomeChecksums {
     /// A table without homes, and a cache of at most so many pages.
     pub(crate) fn new(pages_max: usize) -> Self {
         HomeChecksums {
-            table: Pages::new(0, HOME_CHECKSUMS, 0, 0),
+            table: Pages::new(0, MAP_TABLE, 0, 0),
+            homes: 0,
             pages: HashMap::default(),
             order: VecDeque::new(),
             pages_max: pages_max.max(2),
@@ -68,10 +71,17 @@ impl HomeChecksums {
         }
     }
 
-    /// An empty table for so many homes, in an area with so many pages.
-    pub(crate) fn begin_life(&mut self, pool: u128, homes: u64, area_pages: u64) {
+    /// An empty table for so many blocks, of which so many have homes, in an area with so many pages.
+    pub(crate) fn begin_life(&mut self, pool: u128, (blocks, homes): (u64, u64), area_pages: u64) {
         assert!(self.fresh.is_empty() && self.carried.is_empty(), "a life begins with its records");
-        self.table = Pages::new(pool, HOME_CHECKSUMS, pages_of(homes), area_pages);
+        assert!(homes <= blocks, "a home is of a block");
+        self.table = Pages::new(pool, MAP_TABLE, leaves_of(groups_of(blocks)), area_pages);
+        self.homes = homes;
+    }
+
+    /// How many blocks have homes: all, or none in a pool without hard drives.
+    pub(crate) fn homes(&self) -> u64 {
+        self.homes
     }
 
     /// The table on the drives.
@@ -103,7 +113,7 @@ impl HomeChecksums {
 
     /// Where the page can be read.
     pub(crate) fn place(&self, page: u32) -> Pointer {
-        self.table.leaf(u64::from(page))
+        self.table.leaf(leaf_of(page))
     }
 
     /// Is the page in RAM? One that was never written is: it has no bytes on a drive.
@@ -113,7 +123,7 @@ impl HomeChecksums {
 
     /// Takes a page that was read. False: these are not the bytes that it has now.
     pub(crate) fn load(&mut self, page: u32, bytes: &[u8]) -> bool {
-        if self.table.check_leaf(u64::from(page), bytes).is_err() {
+        if self.table.check_leaf(leaf_of(page), bytes).is_err() {
             return false;
         }
         let Ok(mut checksums) = page::decode(bytes) else { return false };
@@ -189,11 +199,12 @@ impl HomeChecksums {
         self.table.write_in_place(in_place);
     }
 
-    /// Carries the waiting values of a loaded page into it. It is to be written elsewhere.
+    /// Carries the waiting values of a loaded page into it. It is to be written elsewhere. `None`: there is no room,
+    /// and the checkpoint fails.
     ///
     /// # Panics
     /// If the page is not in RAM.
-    pub(crate) fn carry(&mut self, number: u32) -> PageWrite {
+    pub(crate) fn carry(&mut self, number: u32) -> Option<PageWrite> {
         let range = blocks_of(number);
         let values: Vec<(Logical, u32)> =
             self.fresh.range(range.clone()).map(|(&block, &checksum)| (block, checksum)).collect();
@@ -211,8 +222,17 @@ impl HomeChecksums {
             self.carried.insert(block, checksum);
         }
         let bytes = page::encode(page);
-        let write = self.table.write(u64::from(number), (bytes, false), Counts::default());
-        write.expect("the area has room for two tables")
+        self.table.write(leaf_of(number), bytes, Counts::default())
+    }
+
+    /// Where the blocks of a group lie is to be written elsewhere. `None`: there is no room, and the checkpoint fails.
+    pub(crate) fn write_places(
+        &mut self,
+        group: u64,
+        places: &(LeafImage, Counts),
+        blocks: usize,
+    ) -> Option<Vec<PageWrite>> {
+        self.table.write_places(group, places, blocks)
     }
 
     /// A page as it is on the drives: its bytes.
@@ -224,14 +244,17 @@ impl HomeChecksums {
         page::encode(self.pages.get(&number).expect("the page was loaded"))
     }
 
-    /// All pages of this checkpoint were written: from now on they are read where they are now.
+    /// All pages of this checkpoint so far were written: from now on they are read where they are now.
     pub(crate) fn pages_written(&mut self) {
         self.table.leaves_written();
     }
 
-    /// The next page of pointers that is to be written. `None`: there is no other.
-    pub(crate) fn write_pointers(&mut self) -> Option<PageWrite> {
-        self.table.write_pointers().expect("the area has room for two tables")
+    /// The next page of pointers that is to be written. `Ok(None)`: there is no other.
+    ///
+    /// # Errors
+    /// There is no room, and the checkpoint fails.
+    pub(crate) fn write_pointers(&mut self) -> Result<Option<PageWrite>, NoRoom> {
+        self.table.write_pointers()
     }
 
     /// What the root says of the table.
@@ -265,14 +288,14 @@ impl HomeChecksums {
     /// A table whose pages are on the drives, and not in memory.
     pub(crate) fn on_the_drives(homes: u64, area_pages: u64) -> Self {
         let mut table = HomeChecksums::new(2);
-        table.begin_life(0, homes, area_pages);
+        table.begin_life(0, (homes, homes), area_pages);
         table.begin_checkpoint(false);
-        for page in 0..pages_of(homes) as u32 {
+        for page in 0..groups_of(homes) as u32 {
             table.set(blocks_of(page).start, 1);
-            table.carry(page);
+            table.carry(page).expect("there is room");
         }
         table.pages_written();
-        assert!(table.write_pointers().is_none(), "it is a small table");
+        while table.write_pointers().expect("there is room").is_some() {}
         table.durable();
         table.pages.clear();
         table.order.clear();
@@ -289,16 +312,16 @@ mod tests {
 
     fn table() -> HomeChecksums {
         let mut table = HomeChecksums::new(2);
-        table.begin_life(9, HOMES, area_pages(5));
+        table.begin_life(9, (HOMES, HOMES), area_pages(5, 0));
         table
     }
 
     /// A checkpoint of one page, without its end.
     fn carry(table: &mut HomeChecksums, page: u32) -> PageWrite {
         table.begin_checkpoint(false);
-        let write = table.carry(page);
+        let write = table.carry(page).expect("there is room");
         table.pages_written();
-        assert!(table.write_pointers().is_none(), "the root points to five leaves");
+        while table.write_pointers().expect("there is room").is_some() {}
         write
     }
 
@@ -310,7 +333,7 @@ mod tests {
         table.durable();
         table.set(6, 66);
         table.begin_checkpoint(false);
-        let new = table.carry(0);
+        let new = table.carry(0).expect("there is room");
         assert_ne!(old.page, new.page, "the page that holds is not written over");
         // it is dropped, and read again before its write has ended
         table.load_empty(1);
@@ -319,7 +342,7 @@ mod tests {
         assert!(!table.load(0, &new.bytes), "it is read where the durable root has it");
         assert!(table.load(0, &old.bytes));
         table.pages_written();
-        assert!(table.write_pointers().is_none());
+        while table.write_pointers().expect("there is room").is_some() {}
         table.durable();
         assert_eq!((table.get(5), table.get(6)), (Some(55), Some(66)), "the cache has the page");
         assert_eq!(table.place(0).page, new.page);
@@ -354,7 +377,7 @@ mod tests {
     fn a_page_that_was_lost_is_read_again_when_its_checkpoint_is_durable() {
         // (was it lost before the checkpoint, is it in memory behind it, the checksum of a block that was not carried)
         for (is_before, is_known, want) in [(true, true, Some(0)), (false, false, None)] {
-            let mut table = HomeChecksums::on_the_drives(HOMES, area_pages(5));
+            let mut table = HomeChecksums::on_the_drives(HOMES, area_pages(5, 0));
             table.set(5, 55);
             if is_before {
                 table.load_lost(0);

@@ -5,10 +5,10 @@
 
 use super::entry::{LOG, SSD};
 use super::{Entry, Hinted, Logical, Map, NONE, Slot, Touch};
+use crate::format::pointer::LEAF_BLOCKS;
 use crate::format::record::{
     FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, FragmentRecord, FragmentedRecord, RecordWriter,
 };
-use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS};
 
 /// Which volatile places a batch may call durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -355,11 +355,8 @@ impl Map {
             }
             batch.freed.push(slot);
         }
-        if self.leaves.recorded_home(block) != home {
-            self.leaves.set_recorded_home(block, home);
-            let shard = self.slot_shards + block as usize / SHARD_HOMES;
-            self.dirty_shards.set(shard, true);
-        }
+        self.leaves.set_recorded_home(block, home);
+        self.dirty_groups.set(block as usize / LEAF_BLOCKS, true);
     }
 
     fn mark_slot(&mut self, slot: Slot, recorded: bool) {
@@ -367,6 +364,5 @@ impl Map {
         if !self.durable.is_empty() {
             self.durable.remove(&slot);
         }
-        self.dirty_shards.set(slot as usize / SHARD_SLOTS, true);
     }
 }

@@ -11,7 +11,7 @@ use super::objects::{Objects, write_header};
 use crate::format::crc32c;
 use crate::format::image::{self, IMAGE_BODY_BYTES};
 use crate::format::record::{OBJECTS_RECORD_BYTES_MAX, RecordWriter};
-use crate::format::shard::RootImage;
+use crate::format::root::RootImage;
 use std::collections::VecDeque;
 use tandem_block::ObjectId;
 

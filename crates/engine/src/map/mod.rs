@@ -49,6 +49,7 @@ pub use population::Population;
 pub use slots::{Logical, NONE, Slot, SlotRegion};
 pub use versions::Copied;
 
+use crate::format::pointer::groups_of;
 use crate::format::record::FRAGMENTS_MAX;
 use allocator::Allocator;
 use displaced::Displaced;
@@ -134,9 +135,8 @@ pub struct Map {
     /// Slots that nothing names any more; the engine takes them with `take_freed`.
     freed: Vec<Slot>,
     versions: Versions,
-    /// Shards that the next checkpoint must write.
-    dirty_shards: bits::Bits,
-    slot_shards: usize,
+    /// Groups of blocks whose places the next checkpoint must write.
+    dirty_groups: bits::Bits,
 }
 
 impl Map {
@@ -147,8 +147,6 @@ impl Map {
         let regions_of_ssds = allocators.len();
         let ssd_slots = allocators.iter().map(|a| a.slot_count()).sum();
         let slots = Slots::new(regions);
-        let slot_shards = crate::format::shard::slot_shards(slots.len() as u64) as usize;
-        let home_shards = crate::format::shard::home_shards(logical_blocks as u64) as usize;
         Map {
             leaves: Leaves::new(logical_blocks),
             allocators,
@@ -158,7 +156,7 @@ impl Map {
             ssd_slots,
             fragments: BTreeMap::new(),
             masks: HashMap::default(),
-            displaced: Displaced::default(),
+            displaced: Displaced::new(logical_blocks),
             pending: Pending {
                 hdd: vec![Vec::new(); devices],
                 hdd_durable: vec![false; devices],
@@ -169,8 +167,7 @@ impl Map {
             log_volatile: HashMap::default(),
             freed: Vec::new(),
             versions: Versions::default(),
-            dirty_shards: bits::Bits::new(slot_shards + home_shards),
-            slot_shards,
+            dirty_groups: bits::Bits::new(groups_of(logical_blocks as u64) as usize),
             slots,
         }
     }

@@ -3,19 +3,18 @@
 //! Random changes, the same on both; after each the whole entry is compared, and at commits what a
 //! checkpoint would bring back.
 
-use super::checkpoint::Recovered;
+use super::checkpoint::{Recovered, RecoveredBlock};
 use super::entry::{FRAGMENTS, HOME, LOG, SSD};
 use super::*;
+use crate::format::leaf::LeafImage;
+use crate::format::pointer::Kind;
 use crate::format::record::RecordWriter;
-use crate::format::shard::{SHARD_HOMES, SHARD_SLOTS, shard_homes, shard_slots};
 use std::collections::BTreeSet;
 use tandem_block::Rng;
 
-/// Blocks that are looked at: at the ends of rows, leaves, groups of leaves and shards, and at both ends of the
-/// pool.
+/// Blocks that are looked at: at the ends of rows, leaves and groups of leaves, and at both ends of the pool.
 const BLOCKS: u64 = 40;
-const BEGINS: [Logical; 10] =
-    [0, 62, 126, 1_022, 2_046, 5_000, SHARD_HOMES as u64 - 2, 262_142, 263_166, ALL - 4];
+const BEGINS: [Logical; 10] = [0, 62, 126, 1_022, 2_046, 5_000, 262_014, 262_142, 263_166, ALL - 4];
 const ALL: u64 = 262_144 + 1_500;
 
 fn at(index: u64) -> Logical {
@@ -305,7 +304,7 @@ fn the_map_says_what_a_naive_one_says() {
 }
 
 #[test]
-fn shards_bring_back_the_recorded_state_and_nothing_newer() {
+fn leaves_bring_back_the_recorded_state_and_nothing_newer() {
     for seed in 100..130 {
         let mut pair = Pair::new(seed);
         for _ in 0..200 {
@@ -318,7 +317,6 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
             block.log = None;
         }
         let sums = pair.sums.clone();
-        let slot_shards = (SSD_SLOTS + LOG_SLOTS).div_ceil(SHARD_SLOTS as u64) as usize;
         for block in 0..4 {
             // changes that no batch carries; with the slots kept, as the engine keeps them
             let Some(run) = pair.map.allocate_ssd(1) else { continue };
@@ -332,36 +330,69 @@ fn shards_bring_back_the_recorded_state_and_nothing_newer() {
                 pair.map.release_unused(run);
             }
         }
-        let mut recovered = Recovered::new(&regions(), ALL as usize);
-        for index in 0..pair.map.shard_count() {
-            let bytes = pair.map.encode_shard(1, 1, index);
-            if index < slot_shards {
-                for (slot, entry) in (index * SHARD_SLOTS..).zip(shard_slots(&bytes)) {
-                    if slot < sums.len() {
-                        assert!(recovered.slot(slot as Slot, entry));
-                    }
-                }
-            } else {
-                let first = (index - slot_shards) * SHARD_HOMES / 64;
-                for (word, value) in shard_homes(&bytes).enumerate() {
-                    recovered.home_word(first + word, value);
+        let mut recovered = Recovered::new(&regions(), ALL as usize, true);
+        for group in 0..pair.map.group_count() as u64 {
+            let (image, counts) = pair.map.places(group);
+            let blocks = pair.map.blocks_of_group(group);
+            assert!(counts.dirty <= counts.on_ssd && usize::from(counts.on_ssd) <= blocks);
+            match image.kind(blocks) {
+                Kind::Nothing => {}
+                Kind::AtHome => recovered.group_at_home(group),
+                _ => {
+                    let read = LeafImage::decode(&image.encode().concat()).expect("it comes back");
+                    assert!(recovered.group(group, &read));
                 }
             }
         }
         let mut map = fresh();
-        recovered.install(&mut map).expect("sound shards");
+        recovered.install(&mut map).expect("sound leaves");
         assert_same(&map, &want, &sums);
         let used = want.values().flat_map(Naive::named).filter(|&s| s < SSD_SLOTS).count() as u64;
         assert_eq!(map.ssd_free(), SSD_SLOTS - used);
     }
 }
 
-/// What shards say is a stranger's: no block has more fragments than its record has room for.
+/// What leaves say is a stranger's: no block has more fragments than its record has room for.
 #[test]
 fn a_block_with_too_many_fragments_is_damaged() {
     for (count, is_sound) in [(8u8, true), (9, false)] {
         let fragments = (0..count).map(|order| (order, Slot::from(order), 1, 7)).collect();
         let installed = fresh().install_fragments(3, fragments);
         assert_eq!(installed.is_ok(), is_sound, "{count}: {installed:?}");
+    }
+}
+
+/// Two leaves claim one slot: one was composed before its block left it, the other one when it was another's.
+/// A record says who left. Without one the leaves contradict each other.
+#[test]
+fn a_slot_that_two_leaves_claim_goes_to_the_one_that_no_record_replaces() {
+    let leaf = |slot| LeafImage {
+        placed: std::array::from_fn(|word| u64::from(word == 0)),
+        slots: vec![(slot, 5)],
+        ..LeafImage::default()
+    };
+    // (which of the two blocks a record replaces, who has the slot then)
+    for (replaced, owner) in [(Some(0), Some(1024)), (Some(1024), Some(0)), (None, None)] {
+        let mut recovered = Recovered::new(&regions(), ALL as usize, true);
+        assert!(recovered.group(0, &leaf(7)) && recovered.group(1, &leaf(7)));
+        if let Some(block) = replaced {
+            let places = RecoveredBlock { ssd: Some((9, 6)), ..RecoveredBlock::default() };
+            recovered.replace(block, false, places);
+        }
+        let mut map = fresh();
+        let installed = recovered.install(&mut map);
+        assert_eq!(installed.is_ok(), owner.is_some(), "{replaced:?}: {installed:?}");
+        let (Some(owner), Some(replaced)) = (owner, replaced) else { continue };
+        assert_eq!((map.slots().owner(7), map.entry(owner).ssd), (owner, 7));
+        assert_eq!(map.entry(replaced).ssd, 9);
+        let dirty = map.take_dirty_groups();
+        assert!(dirty.get(replaced as usize / 1024) && !dirty.get(owner as usize / 1024));
+    }
+    let mut recovered = Recovered::new(&regions(), ALL as usize, true);
+    assert!(!recovered.group(0, &leaf(SSD_SLOTS + LOG_SLOTS)), "a slot that does not exist");
+    let at_home = LeafImage { homes: [1; 16], ..leaf(7) };
+    for has_homes in [true, false] {
+        let mut recovered = Recovered::new(&regions(), ALL as usize, has_homes);
+        assert_eq!(recovered.group(0, &at_home), has_homes, "homes that do not exist");
     }
 }

@@ -5,8 +5,8 @@
 //! metadata. It is brought level again in the background:
 //!
 //! ```text
-//! start, with a drive that lags ─▶ every write of metadata goes to it, too ─▶ the pages of home checksums
-//! are copied to it ─▶ a checkpoint with all shards ─▶ superblocks say that it is level
+//! start, with a drive that lags ─▶ every write of metadata goes to it, too ─▶ the pages of the map that are in
+//! use are copied to it ─▶ a checkpoint with the table of objects ─▶ superblocks say that it is level
 //! ```
 
 mod faults;
@@ -58,8 +58,10 @@ struct Levelling {
     device: DeviceId,
     /// Up to here the area of pages was copied, or is not in use.
     copied_bytes: u64,
+    /// So much the next step moves: a page, where more of them could not be read.
+    step_bytes: u64,
     under_way: bool,
-    /// A checkpoint behind this one shows all shards there.
+    /// With a checkpoint behind this one all of it is there.
     after_checkpoint: u64,
 }
 
@@ -299,8 +301,8 @@ impl MetadataHomes {
         assert!(home != levelling.device, "a drive that lags is not copied from");
         let layout = &io[home].layout;
         let op = IoOp::ReadMeta {
-            offset_bytes: layout.checksum_offset + levelling.copied_bytes,
-            length_bytes: STEP_BYTES.min(area_bytes - levelling.copied_bytes),
+            offset_bytes: layout.area_offset + levelling.copied_bytes,
+            length_bytes: levelling.step_bytes.min(area_bytes - levelling.copied_bytes),
         };
         self.levelling = Some(Levelling { under_way: true, ..levelling });
         io.submit(home, op, Owner::Metadata(MetadataIo::LevelRead(levelling.number)));
@@ -318,28 +320,40 @@ impl MetadataHomes {
         let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
         assert!(levelling.under_way, "a step of the copying ends once");
         levelling.under_way = false;
-        if status.is_err() {
+        match status {
+            Ok(()) => levelling.step_bytes = STEP_BYTES,
             // it lags until the next start
-            self.levelling = None;
-            return;
+            Err(IoError::NoAnswer(_) | IoError::Dead(_)) => {
+                self.levelling = None;
+                return;
+            }
+            Err(_) if levelling.step_bytes > PAGE_BYTES => {
+                levelling.step_bytes = PAGE_BYTES;
+                return;
+            }
+            // the drive that lags has no more than the one which cannot give it
+            Err(_) => {
+                levelling.copied_bytes += PAGE_BYTES;
+                return;
+            }
         }
         levelling.under_way = true;
         let (device, at) = (levelling.device, levelling.copied_bytes);
         let layout = &io[device].layout;
-        let area_bytes = layout.checksum_pages * PAGE_BYTES;
+        let area_bytes = layout.area_pages * PAGE_BYTES;
         let length_bytes = bytes.len() as u64;
         assert!(length_bytes > 0, "a step of the copying moves some pages");
         assert!(length_bytes.is_multiple_of(PAGE_BYTES), "pages are copied whole");
         assert!(at + length_bytes <= area_bytes, "pages go into the area of pages");
-        let offset_bytes = layout.checksum_offset + at;
+        let offset_bytes = layout.area_offset + at;
         let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: false };
         let number = levelling.number;
         io.submit(device, op, Owner::Metadata(MetadataIo::LevelWrite { number, length_bytes }));
     }
 
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
-    /// to be written. `next_checkpoint`: the next one writes all shards, and has this number or a later one.
-    /// True: all that checkpoints have ever written is due again.
+    /// to be written. `next_checkpoint`: the next one has this number or a later one. True: the table of objects is
+    /// due again.
     pub(crate) fn begin_levelling(&mut self, next_checkpoint: u64, io: &DeviceIo) -> bool {
         if self.drives.is_empty() || self.levelling.is_some() {
             return false;
@@ -355,6 +369,7 @@ impl MetadataHomes {
             number: self.levellings,
             device,
             copied_bytes: 0,
+            step_bytes: STEP_BYTES,
             under_way: false,
             after_checkpoint: next_checkpoint,
         });
@@ -469,6 +484,71 @@ impl MetadataHomes {
                 self.untold = Some((self.generation, telling));
                 Err(error)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::pointer::{MAP_TABLE, leaves_of};
+    use crate::io::fixture::drives;
+    use crate::pages::Counts;
+
+    /// An area in which pages 0 and 1 are in use.
+    fn pages() -> Pages {
+        let mut pages = Pages::new(7, MAP_TABLE, leaves_of(2), 200);
+        pages.begin();
+        for leaf in 0..2 {
+            pages
+                .write(leaf, vec![1; PAGE_BYTES as usize], Counts::default())
+                .expect("there is room");
+        }
+        pages
+    }
+
+    /// Pages that cannot be read do not keep a drive from becoming level: nobody else has them either.
+    #[test]
+    fn levelling_passes_by_what_cannot_be_read() {
+        let (a, b) = (DeviceId(0), DeviceId(1));
+        // (how reads end, bytes that each asks for, is it still under way)
+        let bad = Err(IoError::Device(a));
+        let (all, page) = (200 * PAGE_BYTES, PAGE_BYTES);
+        for (reads, asked, goes_on) in [
+            (&[Ok(())][..], &[all][..], true),
+            (&[bad, Ok(()), Ok(())], &[all, page, all - page], true),
+            (&[bad, bad, bad, Ok(())], &[all, page, page], true),
+            (&[bad, Err(IoError::NoAnswer(a))], &[all, page], false),
+        ] {
+            let (mut io, mut homes, pages) = (drives(2, 1), MetadataHomes::default(), pages());
+            for id in [a, b] {
+                io[id].layout.area_pages = 200;
+            }
+            homes.note_lagging(b, &io);
+            assert!(homes.begin_levelling(4, &io));
+            let mut found = Vec::new();
+            let mut reads = reads.iter();
+            loop {
+                assert!(
+                    !homes.advance_levelling(4, true, &pages, &mut io),
+                    "a checkpoint is missing"
+                );
+                let Some(levelling) = homes.levelling.filter(|levelling| levelling.under_way)
+                else {
+                    break;
+                };
+                let length_bytes = levelling.step_bytes.min(all - levelling.copied_bytes);
+                found.push(length_bytes);
+                let status = *reads.next().expect("no more is read");
+                let bytes = vec![0; length_bytes as usize];
+                homes.level_read(levelling.number, status, &bytes, &mut io);
+                if status.is_ok() {
+                    homes.level_written(levelling.number, length_bytes, 4);
+                }
+            }
+            assert_eq!((&found[..], homes.levels()), (asked, goes_on));
+            assert_eq!(homes.advance_levelling(5, true, &pages, &mut io), goes_on, "level, or not");
+            assert_eq!(homes.contains(b), !goes_on);
         }
     }
 }

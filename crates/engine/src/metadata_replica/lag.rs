@@ -91,6 +91,9 @@ impl MetadataReplica {
         if self.home.is_none() {
             return Instant::NEVER;
         }
+        if self.stage == Stage::Pages && self.goes_on {
+            return io.now();
+        }
         let lag = io.config().metadata_replica_lag;
         let promoting = |due| if due > io.now() { due } else { Instant::NEVER };
         promoting(self.units_due(lag)).min(promoting(self.snapshot_due(lag)))
@@ -175,7 +178,7 @@ mod tests {
     #[test]
     fn a_forced_snapshot_is_followed_by_rest() {
         let mut f = metadata_replica();
-        (f.stage, f.began) = (Stage::Shards, at(1));
+        (f.stage, f.began) = (Stage::Pages, at(1));
         assert_eq!(f.snapshot_due(LAG), at(11), "one under way may not last for ever either");
         f.forced = Some(at(11));
         f.rest(at(14));

@@ -1,7 +1,7 @@
 //! How does a hard drive keep a metadata replica, and how far may it fall behind?
 //!
 //! Source: design decision 7. In a set with one SSD, that SSD's death must not take the map with it.
-//! So the first hard drive follows: it has a journal ring, checkpoint shards and roots at the same
+//! So the first hard drive follows: it has a journal ring, pages of the map and roots at the same
 //! offsets as the SSD. It knows the volumes from the format on: the first root, which both have, names
 //! them. Afterwards it is brought up to date at its own flushes and with every checkpoint:
 //!
@@ -25,13 +25,13 @@ mod snapshot;
 pub(crate) use self::lag::Turn;
 pub(crate) use self::snapshot::{CheckpointState, Source};
 
-use crate::format::pointer::{HOME_CHECKSUMS, Pointer};
-use crate::format::shard::{Root, RootImage};
+use crate::format::pointer::{MAP_TABLE, MapLeaf, Pointer};
+use crate::format::root::{Root, RootImage};
 use crate::io::DeviceIo;
 use crate::map::bits::Bits;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
-use crate::pages::Pages;
+use crate::pages::{PageWrite, Pages};
 use crate::port::IoOp;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -71,9 +71,9 @@ enum Stage {
     Idle,
     /// Waits until the checkpoint that it goes with is durable.
     Checkpoint,
-    /// Writes shards and pages.
-    Shards,
-    /// Waits for the last batch that a shard may show.
+    /// Writes pages.
+    Pages,
+    /// Waits for the last batch that a leaf may show.
     Batch,
     /// Waits for a flush that began after everything was written.
     Flush {
@@ -116,8 +116,8 @@ pub(crate) struct MetadataReplica {
     gap: bool,
     /// How long the oldest of those units has been missing.
     gap_since: Instant,
-    /// Shards and pages that differ from the drive's.
-    due_shards: Bits,
+    /// Groups whose places differ from the drive's, and pages of home checksums that do.
+    due_groups: Bits,
     due_pages: BTreeSet<u32>,
     stage: Stage,
     /// When the snapshot under way began, when users had to make room for it, and until when none
@@ -127,10 +127,8 @@ pub(crate) struct MetadataReplica {
     rests_until: Instant,
     /// A reader was let through since its last step.
     yielded: bool,
-    /// Number of the drive's newest root, which copies it names, and which shards exist there.
+    /// Number of the drive's newest root.
     number: u64,
-    copies: Bits,
-    existing: Bits,
     /// Where replay begins for that root, as a position.
     start: u64,
     /// The part of the ring that the root cannot do without: offset and bytes. And that of the root
@@ -141,10 +139,16 @@ pub(crate) struct MetadataReplica {
     handed_end: u64,
     /// Units wait since they would lie over that part: the snapshot under way ends that.
     held: bool,
-    /// Of the snapshot under way: what is still to be written, and which copies it has written.
+    /// Of the snapshot under way: what is still to be written, and pages of groups that were composed.
     taken: Bits,
-    flips: Bits,
+    /// None before this one is.
+    taken_from: usize,
     taken_pages: BTreeSet<u32>,
+    writes: VecDeque<PageWrite>,
+    /// It has looked at as many groups as one turn may.
+    goes_on: bool,
+    /// A snapshot has found no free page.
+    has_no_room: bool,
     mark: (u64, u64),
     replay_sequence: u64,
     composed: u64,
@@ -163,7 +167,7 @@ pub(crate) struct MetadataReplica {
     /// gives, so they are erased before anything is written over what they name. And which one is being erased.
     unknown_roots: [bool; 2],
     erasing: Option<usize>,
-    /// Its own table of home checksums. The pages of it lie elsewhere than on the SSDs.
+    /// Its own table of the map. The pages of it lie elsewhere than on the SSDs.
     table: Pages,
     /// Flushes of the drive so far, and what the one under way covers.
     flushes: u64,
@@ -188,16 +192,12 @@ pub struct MetadataReplicaStatus {
 }
 
 impl MetadataReplica {
-    /// Sized for a map of so many shards.
-    pub(crate) fn begin_life(&mut self, home: Option<DeviceId>, shards: usize) {
-        let none = Bits::new(shards);
+    /// Sized for a map of so many groups.
+    pub(crate) fn begin_life(&mut self, home: Option<DeviceId>, groups: usize) {
         *self = MetadataReplica {
             home,
-            due_shards: none.clone(),
-            copies: none.clone(),
-            existing: none.clone(),
-            taken: none.clone(),
-            flips: none,
+            due_groups: Bits::new(groups),
+            taken: Bits::new(groups),
             number: 1,
             ..Self::default()
         };
@@ -208,9 +208,9 @@ impl MetadataReplica {
         self.home
     }
 
-    /// A life begins with an empty table of home checksums, with the leaves of the one on the SSDs.
+    /// A life begins with an empty table, with the leaves of the one on the SSDs.
     pub(crate) fn begin_table(&mut self, pool: u128, like: &Pages, area_pages: u64) {
-        self.table = Pages::new(pool, HOME_CHECKSUMS, like.leaves(), area_pages);
+        self.table = Pages::new(pool, MAP_TABLE, like.leaves(), area_pages);
     }
 
     /// The table, while a start reads it.
@@ -227,7 +227,7 @@ impl MetadataReplica {
     /// The drive and the page, if it has these bytes of a page of home checksums.
     pub(crate) fn place_of(&self, page: u32, wanted: Pointer) -> Option<(DeviceId, u64)> {
         let home = self.home?;
-        let own = self.table.leaf(u64::from(page));
+        let own = self.table.leaf(MapLeaf::Checksums.leaf(u64::from(page)));
         own.is_same(&wanted).then_some((home, own.page))
     }
 
@@ -243,18 +243,9 @@ impl MetadataReplica {
         journal: &Journal,
         now: Instant,
     ) {
-        let shards = self.due_shards.len();
-        let bits = |words: &[u64]| {
-            let mut bits = Bits::new(shards);
-            bits.words_mut().copy_from_slice(words);
-            bits
-        };
-        let own = own.filter(|root| root.written.len() == shards.div_ceil(64));
         if let Some(root) = own {
             self.number = root.checkpoint;
             self.image = root.image;
-            self.copies = bits(&root.second_copy);
-            self.existing = bits(&root.written);
             let ring = journal.ring_bytes();
             let upto_head = (journal.mark().1 + ring - root.replay_offset % ring) % ring;
             let needs_units = root.replay_upto >= root.replay_sequence;
@@ -266,14 +257,13 @@ impl MetadataReplica {
         let level = unknown_roots == [false; 2]
             && own.is_some_and(|root| root.replay_sequence == leader.replay_sequence);
         if !level {
-            self.due_shards = bits(&leader.written);
             self.due_table = true;
         }
         if self.home.is_some() {
-            // which pages it lacks the CRCs say, whatever happened since its root was written
+            // what it lacks the CRCs say, whatever happened since its root was written
             let mut from = 0;
             while let Some(leaf) = table.next_that_differs(&self.table, from) {
-                self.due_pages.insert(leaf as u32);
+                self.note_due(leaf);
                 from = leaf + 1;
             }
         }
@@ -285,6 +275,14 @@ impl MetadataReplica {
         self.dropped = journal.next_sequence() - 1;
         self.gap = self.behind;
         self.gap_since = now;
+    }
+
+    /// A leaf of the map has to be written here.
+    fn note_due(&mut self, leaf: u64) {
+        match MapLeaf::of_leaf(leaf) {
+            (group, MapLeaf::Places(_)) => self.due_groups.set(group as usize, true),
+            (group, MapLeaf::Checksums) => _ = self.due_pages.insert(group as u32),
+        }
     }
 
     /// Recovery would reach this unit.
@@ -429,7 +427,7 @@ impl MetadataReplica {
                 break;
             }
             if hurts && is_last_resort && unit.sequence < self.replay_sequence {
-                // the shards have it, and the next root does not ask for it
+                // the leaves have it, and the next root does not ask for it
                 if !self.gap {
                     (self.gap, self.gap_since) = (true, unit.since);
                 }
@@ -503,13 +501,21 @@ impl MetadataReplica {
         self.writing && self.home == Some(device)
     }
 
+    /// The drive whose area had no room for a snapshot. Nothing follows there any more in this life, and the next one
+    /// begins with an empty table. That is not so in a pool of our own: its area has room for two tables.
+    pub(crate) fn lose_without_room(&mut self) -> Option<DeviceId> {
+        let home = self.home.filter(|_| self.has_no_room)?;
+        self.lose(home);
+        Some(home)
+    }
+
     /// The drive is taken out of service: nothing follows any more.
     pub(crate) fn lose(&mut self, device: DeviceId) {
         if self.home == Some(device) {
-            let shards = self.due_shards.len();
+            let groups = self.due_groups.len();
             // what it was given is under way still
             let outstanding = self.outstanding;
-            self.begin_life(None, shards);
+            self.begin_life(None, groups);
             self.outstanding = outstanding;
         }
     }

@@ -4,16 +4,16 @@
 //! with a checkpoint of the SSD, from the same marks, and in the background:
 //!
 //! ```text
-//! the SSD's checkpoint is durable ─▶ shards and checksum pages that differ, and the table of objects if
-//! it does, one page at a time ─▶ the last batch that they may show is durable ─▶ its units written,
+//! the SSD's checkpoint is durable ─▶ pages of the map that differ, and the table of objects if
+//! it does, a few at a time ─▶ the last batch that they may show is durable ─▶ its units written,
 //! flush ─▶ root
 //! ```
 
 use super::{MetadataReplica, Stage};
 use crate::device::{Class, Job};
 use crate::format::layout::Layout;
-use crate::format::pointer::{Kind, PAGE_BYTES};
-use crate::format::shard::{Root, SHARD_BYTES};
+use crate::format::pointer::{Kind, MapLeaf, PAGE_BYTES};
+use crate::format::root::Root;
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::batches::Batches;
@@ -23,7 +23,7 @@ use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::owner::{MetadataIo, Owner};
-use crate::pages::{Counts, PageWrite};
+use crate::pages::{Counts, NoRoom, PageWrite};
 use crate::port::IoOp;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
@@ -38,11 +38,30 @@ pub(crate) enum CheckpointState {
     Durable,
 }
 
-/// Where on the drive a page goes: offset and bytes.
-fn page_write(write: PageWrite, layout: &Layout) -> (u64, Vec<u8>) {
-    assert!(write.page < layout.checksum_pages, "a page lies among the pages");
-    (layout.checksum_offset + write.page * PAGE_BYTES, write.bytes)
+/// The write of pages to the drive.
+fn page_write(write: PageWrite, layout: &Layout) -> IoOp {
+    let end = write.page + write.bytes.len() as u64 / PAGE_BYTES;
+    assert!(end <= layout.area_pages, "a page lies among the pages");
+    let offset_bytes = layout.area_offset + write.page * PAGE_BYTES;
+    IoOp::WriteMeta { offset_bytes, bytes: write.bytes, fua: false }
 }
+
+/// What of the map is to be written next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NextPages {
+    /// This.
+    Write(PageWrite),
+    /// A page of home checksums that has to be in memory first.
+    Await(u32),
+    /// Something, but not in this turn.
+    Later,
+    /// Nothing.
+    Over,
+}
+
+/// Groups that are composed for one command, and in one turn.
+const GROUPS_AT_ONCE: usize = 8;
+const GROUPS_A_TURN: usize = 256;
 
 /// What a snapshot is made of, and what it waits for.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +75,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl MetadataReplica {
-    /// A checkpoint begins: its marks and shards are the replica's too.
+    /// A checkpoint begins: its marks and groups are the replica's too.
     pub(crate) fn checkpoint_begins(
         &mut self,
         dirty: &Bits,
@@ -70,7 +89,7 @@ impl MetadataReplica {
             return;
         }
         f.due_table |= table;
-        for (due, dirty) in f.due_shards.words_mut().iter_mut().zip(dirty.words()) {
+        for (due, dirty) in f.due_groups.words_mut().iter_mut().zip(dirty.words()) {
             *due |= dirty;
         }
         if f.stage == Stage::Root {
@@ -89,6 +108,7 @@ impl MetadataReplica {
             f.began = now;
         }
         f.stage = Stage::Checkpoint;
+        f.goes_on = false;
         f.mark = mark;
         f.replay_sequence = sequence;
         if f.behind {
@@ -133,7 +153,7 @@ impl MetadataReplica {
             match before {
                 Stage::Idle => return None,
                 Stage::Checkpoint => self.await_checkpoint(source),
-                Stage::Shards => wanted = self.write_next(source, io),
+                Stage::Pages => wanted = self.write_next(source, io),
                 Stage::Batch => self.await_batch(source, io),
                 Stage::Flush { after, sequence } => self.await_flush(after, sequence, io),
                 Stage::Root => self.end_snapshot(io),
@@ -168,10 +188,11 @@ impl MetadataReplica {
             }
             CheckpointState::Durable => {}
         }
-        let due = std::mem::replace(&mut self.due_shards, Bits::new(self.taken.len()));
+        let due = std::mem::replace(&mut self.due_groups, Bits::new(self.taken.len()));
         for (taken, due) in self.taken.words_mut().iter_mut().zip(due.words()) {
             *taken |= due;
         }
+        self.taken_from = 0;
         self.taken_pages.append(&mut self.due_pages);
         if !self.table.is_under_way() {
             self.table.begin();
@@ -180,10 +201,35 @@ impl MetadataReplica {
             self.image_job = Some(ImageJob::begin(self.number + 1, self.image));
             self.table_is_written = false;
         }
-        self.stage = Stage::Shards;
+        self.stage = Stage::Pages;
     }
 
-    /// One shard or page at a time: users wait for one command at most. Returns a page that must be in memory
+    /// The next pages with places of groups, if there are any to be written.
+    fn next_places(&mut self, map: &Map) -> Result<Option<PageWrite>, NoRoom> {
+        self.goes_on = false;
+        if let Some(write) = self.writes.pop_front() {
+            return Ok(Some(write));
+        }
+        let (mut composed, mut left) = (0, GROUPS_A_TURN);
+        while composed < GROUPS_AT_ONCE && left > 0 {
+            self.table.leaves_written(); // a group may come twice
+            let next = self.taken.next_set(self.taken_from, self.taken.len());
+            let Some(group) = next else { break };
+            left -= 1;
+            self.taken_from = group;
+            let (places, blocks) = (map.places(group as u64), map.blocks_of_group(group as u64));
+            let writes = self.table.write_places(group as u64, &places, blocks).ok_or(NoRoom)?;
+            self.taken.set(group, false);
+            writes.into_iter().for_each(|write| write.join(&mut self.writes));
+            // groups without a page are composed until there is something to write
+            composed += usize::from(!self.writes.is_empty());
+        }
+        let write = self.writes.pop_front();
+        self.goes_on = write.is_none() && left == 0;
+        Ok(write)
+    }
+
+    /// A few pages at a time: users wait for one command at most. Returns a page that must be in memory
     /// first.
     fn write_next(&mut self, source: &Source<'_>, io: &mut DeviceIo) -> Option<u32> {
         let home = self.home?;
@@ -194,36 +240,47 @@ impl MetadataReplica {
             self.give_up_snapshot(io);
             return None;
         }
-        let pool = io.config().pool;
         let layout = io[home].layout;
-        let (offset_bytes, bytes) = if let Some(shard) = self.taken.next_set(0, self.taken.len()) {
-            self.taken.set(shard, false);
-            self.flips.set(shard, true);
-            self.existing.set(shard, true);
-            let copy = u64::from(!self.copies.get(shard));
-            let bytes = source.map.encode_shard(pool, self.number + 1, shard);
-            assert!((shard as u64) < layout.shard_count, "a shard lies among the shards");
-            (layout.shard_offset + (shard as u64 * 2 + copy) * SHARD_BYTES, bytes)
-        } else if let Some(page) = self.next_taken_page(source.checksums) {
+        match self.next_pages(source) {
+            Ok(NextPages::Write(write)) => self.enqueue(home, page_write(write, &layout), io),
+            Ok(NextPages::Await(page)) => return Some(page),
+            Ok(NextPages::Later) => {}
+            Err(NoRoom) => {
+                self.give_up_snapshot(io);
+                self.has_no_room = true;
+            }
+            Ok(NextPages::Over) => match self.next_table_page(home, source.objects, io) {
+                Some(page) => self.enqueue(home, page, io),
+                None => {
+                    self.composed = source.batches.composed;
+                    self.objects_due = source.batches.objects_due(source.objects);
+                    self.stage = Stage::Batch;
+                }
+            },
+        }
+        None
+    }
+
+    /// The next pages of the map: places, then home checksums, then pages of pointers.
+    fn next_pages(&mut self, source: &Source<'_>) -> Result<NextPages, NoRoom> {
+        if let Some(write) = self.next_places(source.map)? {
+            return Ok(NextPages::Write(write));
+        }
+        if self.goes_on {
+            return Ok(NextPages::Later);
+        }
+        if let Some(page) = self.next_taken_page(source.checksums) {
             if !source.checksums.has_page(page) {
-                return Some(page);
+                return Ok(NextPages::Await(page));
             }
             let bytes = source.checksums.encode(page);
+            let leaf = MapLeaf::Checksums.leaf(u64::from(page));
+            let write = self.table.write(leaf, bytes, Counts::default()).ok_or(NoRoom)?;
             self.taken_pages.remove(&page);
-            let written = self.table.write(u64::from(page), (bytes, false), Counts::default());
-            page_write(written.expect("the area has room for two tables"), &layout)
-        } else if let Some(pointers) = self.next_pointers() {
-            page_write(pointers, &layout)
-        } else if let Some(page) = self.next_table_page(home, source.objects, io) {
-            page
-        } else {
-            self.composed = source.batches.composed;
-            self.objects_due = source.batches.objects_due(source.objects);
-            self.stage = Stage::Batch;
-            return None;
-        };
-        self.enqueue(home, IoOp::WriteMeta { offset_bytes, bytes, fua: false }, io);
-        None
+            return Ok(NextPages::Write(write));
+        }
+        let pointers = self.table.write_pointers()?;
+        Ok(pointers.map_or(NextPages::Over, NextPages::Write))
     }
 
     /// The next page of home checksums that is to be written. Those before it were written.
@@ -237,16 +294,12 @@ impl MetadataReplica {
             self.taken_pages.remove(&page);
             if !is_known {
                 // no checkpoint of the SSD has it, or has it any more
-                self.table.forget(u64::from(page));
+                self.table.write_none(MapLeaf::Checksums.leaf(u64::from(page)), false);
             }
             // nobody can read the newest one: the older one that the replica may have is not written over
         }
         self.table.leaves_written();
         None
-    }
-
-    fn next_pointers(&mut self) -> Option<PageWrite> {
-        self.table.write_pointers().expect("the area has room for two tables")
     }
 
     /// The next page of the table of objects, if there is one to be written.
@@ -255,7 +308,7 @@ impl MetadataReplica {
         home: DeviceId,
         objects: &Objects,
         io: &DeviceIo,
-    ) -> Option<(u64, Vec<u8>)> {
+    ) -> Option<IoOp> {
         if self.table_is_written {
             return None;
         }
@@ -269,14 +322,15 @@ impl MetadataReplica {
         let layout = &io[home].layout;
         let page = page.map(|(index, bytes)| {
             assert!(index < layout.table_pages(), "a page lies in its area of the table");
-            (layout.table_page_offset(job.area(), index), bytes)
+            let offset_bytes = layout.table_page_offset(job.area(), index);
+            IoOp::WriteMeta { offset_bytes, bytes, fua: false }
         });
         self.table_is_written = page.is_none();
         self.image_job = Some(job);
         page
     }
 
-    /// A shard, page or root was written, or not. True: it was for the drive that still follows.
+    /// Pages or a root were written, or not. True: it was for the drive that still follows.
     pub(crate) fn step_done(&mut self, device: DeviceId) -> bool {
         assert!(self.outstanding > 0, "a command of a snapshot ends once");
         self.outstanding -= 1;
@@ -320,14 +374,16 @@ impl MetadataReplica {
     fn give_up_snapshot(&mut self, io: &DeviceIo) {
         let now = io.now();
         let f = &mut *self;
-        let due = f.due_shards.words_mut().iter_mut();
-        for (due, (taken, flips)) in due.zip(f.taken.words().iter().zip(f.flips.words())) {
-            *due |= taken | flips;
+        for (due, taken) in f.due_groups.words_mut().iter_mut().zip(f.taken.words()) {
+            *due |= taken;
         }
         f.taken = Bits::new(f.taken.len());
-        f.flips = Bits::new(f.flips.len());
+        f.writes.clear();
+        f.goes_on = false;
         f.due_pages.append(&mut f.taken_pages);
-        f.due_pages.extend(f.table.failed().into_iter().map(|leaf| leaf as u32));
+        for leaf in f.table.failed() {
+            f.note_due(leaf);
+        }
         f.due_table |= f.image_job.take().is_some();
         f.stage = Stage::Idle;
         f.held = false;
@@ -355,10 +411,7 @@ impl MetadataReplica {
     fn write_root(&mut self, home: DeviceId, sequence: u64, io: &mut DeviceIo) {
         let f = &mut *self;
         assert!(sequence + 1 >= f.replay_sequence, "all units before the mark are durable");
-        for (copy, flip) in f.copies.words_mut().iter_mut().zip(f.flips.words()) {
-            *copy ^= flip;
-        }
-        f.flips = Bits::new(f.flips.len());
+        assert!(f.writes.is_empty() && !f.goes_on, "a root is written behind the leaves");
         f.number += 1;
         f.next_needed = (f.mark.1, f.handed_end.saturating_sub(f.mark.0));
         let root = Root {
@@ -366,11 +419,9 @@ impl MetadataReplica {
             replay_sequence: f.replay_sequence,
             replay_offset: f.mark.1,
             replay_upto: sequence,
-            written: f.existing.words().to_vec(),
-            second_copy: f.copies.words().to_vec(),
             objects: std::mem::take(&mut f.objects),
             image: f.image_after,
-            checksums: f.table.root(),
+            map: f.table.root(),
         };
         f.image = f.image_after;
         f.image_job = None;
@@ -444,7 +495,7 @@ mod tests {
         .collect()
     }
 
-    /// Roots that nobody has read are erased, one at a time and durably, before a shard or a unit is written
+    /// Roots that nobody has read are erased, one at a time and durably, before a page or a unit is written
     /// over what they name.
     #[test]
     fn unknown_roots_are_erased_first() {
@@ -458,11 +509,9 @@ mod tests {
                 replay_sequence: 1,
                 replay_offset: 0,
                 replay_upto: 0,
-                written: vec![1],
-                second_copy: vec![0],
                 objects: Vec::new(),
                 image: None,
-                checksums: TableRoot::default(),
+                map: TableRoot::default(),
             };
             f.begin_life(Some(HDD), 1);
             f.recovered(Some(&leader), unknown, &leader, checksums.table(), &journal, io.now());

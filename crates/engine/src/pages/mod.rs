@@ -1,7 +1,7 @@
 //! A table of the metadata in pages that are never written over: leaves, and a tree of pointers to them.
 //!
-//! Source: docs/DECISIONS.md, "How a pool of petabytes is to fit". The checksums of homes lie in one
-//! (`map/checksums`), and the metadata replica has one of its own. A checkpoint goes in these steps:
+//! Source: docs/DECISIONS.md, "How a pool of petabytes is to fit". The places of blocks and the checksums of homes
+//! lie in one, and the metadata replica has one of its own. A checkpoint goes in these steps:
 //!
 //! ```text
 //! begin ─▶ write (each leaf that has changed, to other pages) ─▶ leaves_written ─▶ write_pointers, from below ─▶
@@ -11,6 +11,7 @@
 //! before it stay while there is other room, but not over a start. A read finds a leaf where it was written last, once that write has
 //! ended.
 
+mod groups;
 mod space;
 mod tree;
 
@@ -18,22 +19,9 @@ use self::space::PageSpace;
 use self::tree::{At, Tree, wrong};
 use crate::format::FormatError;
 use crate::format::pointer::{Kind, PAGE_BYTES, PageName, Pointer, TableRoot};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
-/// Pages that follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    first: u64,
-    count: u8,
-}
-
-impl Run {
-    fn of(pointer: &Pointer) -> Option<Run> {
-        (pointer.kind != Kind::Nothing).then_some(Run { first: pointer.page, count: pointer.pages })
-    }
-}
-
-/// Runs of pages that are given back at once where room is short: each time a free page is searched for.
+/// Pages that are given back at once where room is short: each time a free page is searched for.
 const GIVEN_BACK_AT_ONCE: usize = 256;
 
 /// How many blocks of a leaf lie on an SSD, and how many of these nowhere else.
@@ -43,12 +31,25 @@ pub(crate) struct Counts {
     pub(crate) dirty: u16,
 }
 
-/// Bytes that go to pages of the area, which they fill.
+/// Bytes that go to a page of the area, or to pages that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageWrite {
     /// The first page.
     pub(crate) page: u64,
+    /// They fill the pages.
     pub(crate) bytes: Vec<u8>,
+}
+
+impl PageWrite {
+    /// Writes of pages that follow each other become one, in their order.
+    pub(crate) fn join(self, queue: &mut VecDeque<PageWrite>) {
+        match queue.back_mut() {
+            Some(last) if last.page + last.bytes.len() as u64 / PAGE_BYTES == self.page => {
+                last.bytes.extend_from_slice(&self.bytes);
+            }
+            _ => queue.push_back(self),
+        }
+    }
 }
 
 /// The table.
@@ -60,18 +61,16 @@ pub(crate) struct Pages {
     tree: Tree,
     /// Leaves of the checkpoint under way that are being written.
     leaves: Vec<(u64, Pointer)>,
-    /// What pointed where before the checkpoint under way, and the runs of pages that it has written.
+    /// What pointed where before the checkpoint under way, and the pages that it has written.
     undo: Vec<(At, Pointer)>,
-    fresh: BTreeMap<u64, u8>,
+    fresh: BTreeSet<u64>,
     /// Pages that the durable root names, and the one under way does not.
-    left: Vec<Run>,
+    left: Vec<u64>,
     /// Pages that only the root before the durable one names.
-    old: VecDeque<Run>,
+    old: VecDeque<u64>,
     is_under_way: bool,
     /// Pages of pointers that some drive could not give at the start. The next checkpoints write them anew.
     mended: BTreeSet<At>,
-    /// Pages of a leaf at most.
-    leaf_pages_max: u8,
     /// A mutant: leaves are written over those that the durable root names.
     in_place: bool,
 }
@@ -93,20 +92,13 @@ impl Pages {
             tree: Tree::new(leaves),
             leaves: Vec::new(),
             undo: Vec::new(),
-            fresh: BTreeMap::new(),
+            fresh: BTreeSet::new(),
             left: Vec::new(),
             old: VecDeque::new(),
             is_under_way: false,
             mended: BTreeSet::new(),
-            leaf_pages_max: 1,
             in_place: false,
         }
-    }
-
-    /// Leaves may have so many pages.
-    #[cfg(test)]
-    fn with_leaf_pages_max(self, leaf_pages_max: u8) -> Pages {
-        Pages { leaf_pages_max, ..self }
     }
 
     /// How many pages the area has.
@@ -139,8 +131,8 @@ impl Pages {
 
     fn check(&self, at: At, pointer: &Pointer, bytes: &[u8]) -> Result<(), FormatError> {
         let what = if at.level == 0 { "leaf" } else { "page of pointers" };
-        let is_whole = bytes.len() as u64 == u64::from(pointer.pages) * PAGE_BYTES;
-        if is_whole && self.name(at).crc(bytes) == pointer.crc {
+        let is_page = bytes.len() as u64 == PAGE_BYTES && pointer.page().is_some();
+        if is_page && self.name(at).crc(bytes) == pointer.crc {
             Ok(())
         } else {
             Err(FormatError::Checksum { what })
@@ -163,29 +155,22 @@ impl Pages {
         self.in_place = in_place;
     }
 
-    /// A leaf that has changed, and its bytes: they go to other pages. `None`: there is no room.
-    pub(crate) fn write(
-        &mut self,
-        leaf: u64,
-        (bytes, is_plain): (Vec<u8>, bool),
-        counts: Counts,
-    ) -> Option<PageWrite> {
+    /// A leaf that has changed, and its bytes: they go to another page. `None`: there is no room.
+    pub(crate) fn write(&mut self, leaf: u64, bytes: Vec<u8>, counts: Counts) -> Option<PageWrite> {
         assert!(self.is_under_way, "leaves are written by checkpoints");
-        let is_sound = !is_plain || bytes.len() as u64 == PAGE_BYTES && counts == Counts::default();
-        assert!(is_sound, "a plain leaf is one page, and all of its blocks lie at home alone");
-        let pages_max = u64::from(self.leaf_pages_max);
-        assert!(bytes.len() as u64 <= pages_max * PAGE_BYTES, "a leaf has so many pages");
-        let kind = if is_plain { Kind::PlainLeaf } else { Kind::Leaf };
-        let (pointer, write) = self.place(At { level: 0, index: leaf }, kind, bytes)?;
+        let (pointer, write) = self.place(At { level: 0, index: leaf }, Kind::Leaf, bytes)?;
         let Counts { on_ssd, dirty } = counts;
         self.leaves.push((leaf, Pointer { on_ssd, dirty, ..pointer }));
         Some(write)
     }
 
-    /// A leaf whose blocks lie nowhere any more.
-    pub(crate) fn forget(&mut self, leaf: u64) {
+    /// A leaf that has no page any more: its blocks lie nowhere, or all at home.
+    pub(crate) fn write_none(&mut self, leaf: u64, at_home: bool) {
         assert!(self.is_under_way, "leaves are forgotten by checkpoints");
-        self.leaves.push((leaf, Pointer::default()));
+        let pointer = if at_home { Pointer::AT_HOME } else { Pointer::default() };
+        if self.tree.leaf(leaf) != pointer {
+            self.leaves.push((leaf, pointer));
+        }
     }
 
     /// All leaves of this checkpoint were written: from now on they are read where they are now.
@@ -234,8 +219,12 @@ impl Pages {
     /// The first leaf from this one on that differs from that of another table: from one that a drive of its own
     /// has of the same leaves. `None`: no leaf does.
     pub(crate) fn next_that_differs(&self, other: &Pages, from: u64) -> Option<u64> {
-        assert_eq!(self.leaves(), other.leaves(), "two drives have the same leaves");
-        (from..self.leaves()).find(|&leaf| !self.leaf(leaf).is_same(&other.leaf(leaf)))
+        self.tree.next_of_two(&other.tree, from, |one, other| !one.is_same(other))
+    }
+
+    /// The first leaf from this one on that is not to nothing. `None`: none is.
+    pub(crate) fn next_leaf(&self, from: u64) -> Option<u64> {
+        self.tree.next_of_two(&self.tree, from, |leaf, _| leaf.kind != Kind::Nothing)
     }
 
     /// How many leaves it has.
@@ -282,8 +271,8 @@ impl Pages {
             // pages above it are as they were, too
             self.tree.note_changed(at, false);
         }
-        for (first, count) in std::mem::take(&mut self.fresh) {
-            self.space.give_back(first, usize::from(count));
+        for page in std::mem::take(&mut self.fresh) {
+            self.space.give_back(page);
         }
         self.left.clear();
         self.is_under_way = false;
@@ -294,52 +283,47 @@ impl Pages {
 
     fn point(&mut self, at: At, to: Pointer) {
         let from = self.tree.set(at, to);
-        let is_moved = !self.in_place || from.page != to.page;
-        let Some(run) = Run::of(&from).filter(|_| is_moved) else {
+        let is_moved = !self.in_place || from.page() != to.page();
+        let Some(page) = from.page().filter(|_| is_moved) else {
             self.undo.push((at, from));
             return;
         };
-        if self.fresh.remove(&run.first).is_some() {
+        if self.fresh.remove(&page) {
             // this checkpoint has written it twice: no root names the first one
-            self.space.give_back(run.first, usize::from(run.count));
+            self.space.give_back(page);
         } else {
             self.undo.push((at, from));
-            self.left.push(run);
+            self.left.push(page);
         }
     }
 
     fn place(&mut self, at: At, kind: Kind, bytes: Vec<u8>) -> Option<(Pointer, PageWrite)> {
-        assert!((bytes.len() as u64).is_multiple_of(PAGE_BYTES), "pages are written whole");
-        let pages = u8::try_from(bytes.len() as u64 / PAGE_BYTES).expect("a leaf has a few pages");
+        assert!(bytes.len() as u64 == PAGE_BYTES, "pages are written whole");
         let before = self.tree.get(at);
         let page = if self.in_place && at.level == 0 && before.kind == kind {
             before.page
         } else {
-            let page = self.take(usize::from(pages))?;
-            self.fresh.insert(page, pages);
+            let page = self.take()?;
+            self.fresh.insert(page);
             page
         };
         let crc = self.name(at).crc(&bytes);
-        let pointer = Pointer { kind, page, pages, crc, on_ssd: 0, dirty: 0 };
+        let pointer = Pointer { kind, page, crc, on_ssd: 0, dirty: 0 };
         Some((pointer, PageWrite { page, bytes }))
     }
 
-    /// Pages for these: free ones, or else those of the root before the durable one, the oldest first.
-    fn take(&mut self, count: usize) -> Option<u64> {
-        loop {
-            if let Some(first) = self.space.take(count) {
-                return Some(first);
-            }
-            if self.old.is_empty() {
-                return None;
-            }
-            self.give_back_old(count.max(GIVEN_BACK_AT_ONCE));
+    /// A page: a free one, or else one of the root before the durable one, the oldest first.
+    fn take(&mut self) -> Option<u64> {
+        if let Some(page) = self.space.take() {
+            return Some(page);
         }
+        self.give_back_old(GIVEN_BACK_AT_ONCE);
+        self.space.take()
     }
 
-    fn give_back_old(&mut self, runs: usize) {
-        for run in self.old.drain(..runs.min(self.old.len())) {
-            self.space.give_back(run.first, usize::from(run.count));
+    fn give_back_old(&mut self, pages: usize) {
+        for page in self.old.drain(..pages.min(self.old.len())) {
+            self.space.give_back(page);
         }
     }
 }
@@ -385,15 +369,10 @@ impl Reading {
         pointers: &[Pointer],
     ) -> Result<(), FormatError> {
         for (pointer, index) in pointers.iter().zip(first..) {
-            let Some(run) = Run::of(pointer) else { continue };
-            if level == 0 && run.count > pages.leaf_pages_max {
-                return Err(wrong("number of pages of a leaf", u64::from(run.count)));
-            }
-            if !pages.space.occupy(run.first, usize::from(run.count)) {
-                return Err(wrong(
-                    "page that another pointer names, or that does not exist:",
-                    run.first,
-                ));
+            let Some(page) = pointer.page() else { continue };
+            if !pages.space.occupy(page) {
+                let what = "page that another pointer names, or that does not exist:";
+                return Err(wrong(what, page));
             }
             if pointer.kind == Kind::Pointers {
                 self.wanted.push(At { level, index });

@@ -33,55 +33,40 @@ impl PageSpace {
         self.free
     }
 
-    /// Takes `count` pages that follow each other. `None`: so many are not free anywhere.
-    pub(super) fn take(&mut self, count: usize) -> Option<u64> {
-        assert!(count > 0, "some pages are taken");
-        if self.free < count as u64 {
+    /// Takes a page. `None`: none is free.
+    pub(super) fn take(&mut self) -> Option<u64> {
+        if self.free == 0 {
             return None; // and nothing is searched
         }
         let end = self.used.len();
-        let behind = self.find(self.next, end, count);
-        let first = behind.or_else(|| self.find(0, (self.next + count - 1).min(end), count))?;
-        self.used.set_run(first, count, true);
-        self.free -= count as u64;
-        self.next = first + count;
-        Some(first as u64)
+        let behind = self.used.next_clear(self.next, end);
+        let page = behind.or_else(|| self.used.next_clear(0, self.next));
+        let page = page.expect("what is free is counted");
+        self.used.set(page, true);
+        self.free -= 1;
+        self.next = page + 1;
+        Some(page as u64)
     }
 
-    fn find(&self, mut from: usize, to: usize, count: usize) -> Option<usize> {
-        loop {
-            let first = self.used.next_clear(from, to)?;
-            let end = self.used.next_set(first, to).unwrap_or(to);
-            if end - first >= count {
-                return Some(first);
-            }
-            from = end;
-        }
-    }
-
-    /// These pages are named by what a start has read. False: they do not exist, or were named before.
-    pub(super) fn occupy(&mut self, first: u64, count: usize) -> bool {
-        let end = self.used.len();
-        let Some(first) =
-            usize::try_from(first).ok().filter(|&first| first < end && count <= end - first)
-        else {
+    /// This page is named by what a start has read. False: it does not exist, or was named before.
+    pub(super) fn occupy(&mut self, page: u64) -> bool {
+        let Some(page) = usize::try_from(page).ok().filter(|&page| page < self.used.len()) else {
             return false;
         };
-        if self.used.next_set(first, first + count).is_some() {
+        if self.used.get(page) {
             return false;
         }
-        self.used.set_run(first, count, true);
-        self.free -= count as u64;
-        self.next = self.next.max(first + count);
+        self.used.set(page, true);
+        self.free -= 1;
+        self.next = self.next.max(page + 1);
         true
     }
 
-    /// Nobody names these pages any more.
-    pub(super) fn give_back(&mut self, first: u64, count: usize) {
-        let first = first as usize;
-        assert_eq!(self.used.next_clear(first, first + count), None, "pages are given back once");
-        self.used.set_run(first, count, false);
-        self.free += count as u64;
+    /// Nobody names this page any more.
+    pub(super) fn give_back(&mut self, page: u64) {
+        assert!(self.used.get(page as usize), "a page is given back once");
+        self.used.set(page as usize, false);
+        self.free += 1;
     }
 
     /// The first page from this one on that is in use.
@@ -104,54 +89,34 @@ mod tests {
 
     #[test]
     fn pages_are_given_in_turn_and_found_behind_the_end_again() {
-        let mut space = PageSpace::new(10);
-        assert_eq!((space.take(3), space.take(4)), (Some(0), Some(3)));
-        space.give_back(0, 3);
-        assert_eq!(space.take(3), Some(7), "not what was given back just now");
-        assert_eq!((space.take(4), space.free()), (None, 3));
-        assert_eq!((space.take(2), space.take(2)), (Some(0), None));
-        space.give_back(3, 1);
-        assert_eq!(space.take(2), Some(2), "pages that became free at different times");
-        assert_eq!((space.take(1), space.free()), (None, 0));
-    }
-
-    #[test]
-    fn a_run_over_the_last_place_is_found() {
-        let mut space = PageSpace::new(8);
-        assert_eq!((space.take(4), space.take(4)), (Some(0), Some(4)));
-        space.give_back(2, 4);
-        assert_eq!(space.take(1), Some(2));
-        // the last place is 3: behind it there are three, and two before the end
-        assert_eq!((space.take(2), space.take(2), space.take(1)), (Some(3), None, Some(5)));
+        let mut space = PageSpace::new(4);
+        assert_eq!([space.take(), space.take()], [Some(0), Some(1)]);
+        space.give_back(0);
+        assert_eq!(space.take(), Some(2), "not what was given back just now");
+        assert_eq!([space.take(), space.take(), space.take()], [Some(3), Some(0), None]);
+        space.give_back(2);
+        assert_eq!((space.free(), space.take(), space.take()), (1, Some(2), None));
     }
 
     #[test]
     fn what_a_start_reads_is_occupied_once_and_within_the_area() {
         let mut space = PageSpace::new(8);
-        // (first, count, is it so)
-        for (first, count, holds) in [
-            (2, 2, true),
-            (3, 1, false),
-            (1, 2, false),
-            (7, 1, true),
-            (7, 1, false),
-            (6, 2, false),
-            (8, 1, false),
-            (u64::MAX, 1, false),
-            (0, 9, false),
-        ] {
-            assert_eq!(space.occupy(first, count), holds, "{count} pages from {first}");
+        // (page, is it so)
+        for (page, holds) in
+            [(2, true), (2, false), (6, true), (7, true), (7, false), (8, false), (u64::MAX, false)]
+        {
+            assert_eq!(space.occupy(page), holds, "page {page}");
         }
         assert_eq!(space.free(), 5);
-        assert!(space.is_used(7) && !space.is_used(6));
-        assert_eq!(space.take(2), Some(0), "behind the last one there are none");
+        assert!(space.is_used(7) && !space.is_used(5));
+        assert_eq!(space.take(), Some(0), "behind the last one there are none");
     }
 
     #[test]
     #[should_panic(expected = "given back once")]
     fn a_page_that_is_free_is_not_given_back() {
         let mut space = PageSpace::new(8);
-        space.take(2);
-        space.give_back(1, 2);
+        space.take();
+        space.give_back(1);
     }
 }

@@ -1,11 +1,17 @@
 //! Tables in pages: what a root names stays as it is, whatever fails and wherever the power is cut.
 
 use super::*;
-use crate::format::pointer::area_pages;
+use crate::format::pointer::{MapLeaf, leaves_of, pages_of_levels};
+use std::collections::BTreeMap;
 use tandem_block::Rng;
 
 const POOL: u128 = 77;
 const PAGE: usize = PAGE_BYTES as usize;
+
+/// Pages of an area for two tables of so many leaves.
+fn area_pages(leaves: u64) -> u64 {
+    2 * (leaves + pages_of_levels(leaves).iter().sum::<u64>()) + 16
+}
 
 /// The area of a drive, and what its two roots say.
 #[derive(Clone, Default)]
@@ -16,14 +22,11 @@ struct Area {
 
 impl Area {
     fn put(&mut self, write: &PageWrite) {
-        for (page, bytes) in (write.page..).zip(write.bytes.chunks_exact(PAGE)) {
-            self.pages.insert(page, bytes.to_vec());
-        }
+        self.pages.insert(write.page, write.bytes.clone());
     }
 
     fn get(&self, pointer: &Pointer) -> Vec<u8> {
-        let pages = pointer.page..pointer.page + u64::from(pointer.pages);
-        pages.flat_map(|page| self.pages.get(&page).cloned().unwrap_or(vec![0; PAGE])).collect()
+        self.pages.get(&pointer.page).cloned().unwrap_or(vec![0; PAGE])
     }
 }
 
@@ -33,7 +36,7 @@ fn read(
     top: &[Pointer],
     (leaves, pages): (u64, u64),
 ) -> Result<(Pages, BTreeMap<u64, Vec<u8>>), FormatError> {
-    let mut table = Pages::new(POOL, 1, leaves, pages).with_leaf_pages_max(3);
+    let mut table = Pages::new(POOL, 1, leaves, pages);
     let root = TableRoot { leaves, top: top.to_vec() };
     let mut reading = Reading::begin(&mut table, &root)?;
     while let Some(wanted) = reading.next(&table) {
@@ -43,7 +46,9 @@ fn read(
     let mut found = BTreeMap::new();
     for leaf in 0..leaves {
         let pointer = table.leaf(leaf);
-        if pointer.kind != Kind::Nothing {
+        if pointer.kind == Kind::AtHome {
+            found.insert(leaf, Vec::new());
+        } else if pointer.kind != Kind::Nothing {
             let bytes = area.get(&pointer);
             table.check_leaf(leaf, &bytes)?;
             found.insert(leaf, bytes);
@@ -52,11 +57,11 @@ fn read(
     Ok((table, found))
 }
 
-fn bytes(rng: &mut Rng, pages: u64) -> Vec<u8> {
-    (0..pages).flat_map(|_| [rng.bits() as u8; PAGE]).collect()
+fn bytes(rng: &mut Rng) -> Vec<u8> {
+    vec![rng.bits() as u8; PAGE]
 }
 
-/// Leaves and their bytes.
+/// Leaves and their bytes: none where all blocks lie at home.
 type Content = BTreeMap<u64, Vec<u8>>;
 
 /// Checkpoints that end well, fail at any step, or are cut off by the power. After each step the durable root
@@ -65,18 +70,18 @@ struct Lives {
     rng: Rng,
     /// Leaves, and pages of the area.
     sizes: (u64, u64),
-    /// Pages of a leaf at most.
-    pages_max: u64,
+    /// Two tables have room in the area.
+    is_large: bool,
     table: Pages,
     area: Area,
     durable: Content,
 }
 
 impl Lives {
-    fn new(seed: u64, sizes: (u64, u64), pages_max: u64) -> Lives {
-        let table = Pages::new(POOL, 1, sizes.0, sizes.1).with_leaf_pages_max(3);
+    fn new(seed: u64, sizes: (u64, u64), is_large: bool) -> Lives {
+        let table = Pages::new(POOL, 1, sizes.0, sizes.1);
         let area = Area { roots: vec![table.top().to_vec()], ..Area::default() };
-        Lives { rng: Rng::new(seed), sizes, pages_max, table, area, durable: Content::new() }
+        Lives { rng: Rng::new(seed), sizes, is_large, table, area, durable: Content::new() }
     }
 
     /// Some leaves change: what there is then, and what is to be written, if all of it has room.
@@ -87,20 +92,22 @@ impl Lives {
         let changed: BTreeSet<u64> = (0..rng.between(1, most)).map(|_| rng.below(leaves)).collect();
         for leaf in changed {
             if rng.chance_ppm(100_000) {
-                self.table.forget(leaf);
+                let at_home = rng.chance_ppm(500_000);
+                self.table.write_none(leaf, at_home);
                 now.remove(&leaf);
+                if at_home {
+                    now.insert(leaf, Vec::new());
+                }
                 continue;
             }
-            let count = rng.between(1, self.pages_max);
-            let content = bytes(rng, count);
+            let content = bytes(rng);
             now.insert(leaf, content.clone());
-            match self.table.write(leaf, (content, self.pages_max == 1), Counts::default()) {
+            match self.table.write(leaf, content, Counts::default()) {
                 Some(write) => writes.push(write),
                 None => has_room = false,
             }
         }
-        let is_single = self.pages_max == 1;
-        assert!(has_room || !is_single, "an area of two tables has room for leaves of one page");
+        assert!(has_room || !self.is_large, "an area of two tables has room");
         (now, writes, has_room)
     }
 
@@ -142,7 +149,7 @@ impl Lives {
         if is_whole {
             writes.iter().for_each(|write| self.area.put(write));
             self.table.leaves_written();
-            for (leaf, content) in &now {
+            for (leaf, content) in now.iter().filter(|(_, content)| !content.is_empty()) {
                 let is_there = self.table.check_leaf(*leaf, content).is_ok();
                 assert!(is_there, "leaf {leaf} is read where it is");
             }
@@ -164,7 +171,7 @@ impl Lives {
             self.table.failed();
         }
         let again = self.assert_durable();
-        let old: u64 = self.table.old.iter().map(|run| u64::from(run.count)).sum();
+        let old = self.table.old.len() as u64;
         assert_eq!(self.table.space.free() + old, again.space.free(), "no page is lost");
         is_whole
     }
@@ -182,11 +189,11 @@ fn the_durable_root_is_whole_at_every_moment() {
     for seed in [7] {
         for leaves in [1, 3, 257, 400] {
             let sizes = (leaves, area_pages(leaves));
-            let (ended, failed) = Lives::new(seed, sizes, 1).live();
+            let (ended, failed) = Lives::new(seed, sizes, true).live();
             all = (all.0 + ended, all.1 + failed);
         }
-        // leaves of several pages, in an area that is not always large enough
-        let (ended, failed) = Lives::new(seed, (270, 1350), 3).live();
+        // an area that is not always large enough
+        let (ended, failed) = Lives::new(seed, (270, 400), false).live();
         all = (all.0 + ended, all.1 + failed);
     }
     assert!(all.0 > 100 && all.1 > 20, "ended and failed: {all:?}");
@@ -200,7 +207,7 @@ fn two_tables_of_pages_are_enough() {
         for round in 0..5u8 {
             table.begin();
             for leaf in 0..leaves {
-                let written = table.write(leaf, (vec![round; PAGE], true), Counts::default());
+                let written = table.write(leaf, vec![round; PAGE], Counts::default());
                 assert!(written.is_some(), "leaf {leaf} of {leaves} in round {round}");
             }
             table.leaves_written();
@@ -226,8 +233,8 @@ fn an_older_root_stays_whole_while_there_is_room() {
             if round > 0 && !rng.chance_ppm(if leaf < 10 { 600_000 } else { 50_000 }) {
                 continue;
             }
-            let content = bytes(&mut rng, 1);
-            area.put(&table.write(leaf, (content.clone(), true), Counts::default()).unwrap());
+            let content = bytes(&mut rng);
+            area.put(&table.write(leaf, content.clone(), Counts::default()).unwrap());
             now.insert(leaf, content);
         }
         table.leaves_written();
@@ -251,7 +258,7 @@ fn an_older_page_or_one_of_another_leaf_is_never_believed() {
     for round in 1..=2u8 {
         table.begin();
         for leaf in [5, 6] {
-            let written = table.write(leaf, (vec![round; PAGE], true), Counts::default());
+            let written = table.write(leaf, vec![round; PAGE], Counts::default());
             area.put(&written.unwrap());
         }
         table.leaves_written();
@@ -287,19 +294,17 @@ fn an_older_page_or_one_of_another_leaf_is_never_believed() {
 /// A stranger's pages: nothing panics, and two pointers to one page are refused.
 #[test]
 fn pages_of_a_stranger_are_refused() {
-    let leaf = |page| Pointer { kind: Kind::Leaf, page, pages: 1, ..Pointer::default() };
+    let leaf = |page| Pointer { kind: Kind::Leaf, page, ..Pointer::default() };
     for (top, holds) in [
         (vec![leaf(1), leaf(2)], true),
         (vec![leaf(1), leaf(1)], false),
-        (vec![leaf(1), Pointer { pages: 3, ..leaf(0) }], false),
+        (vec![leaf(1), Pointer::AT_HOME], true),
         (vec![leaf(1), leaf(9)], true),
         (vec![leaf(1), leaf(10)], false),
-        (vec![leaf(1), Pointer { pages: 2, ..leaf(9) }], false),
         (vec![leaf(1), leaf((1 << 40) - 2)], false),
         (vec![leaf(1)], false),
-        (vec![leaf(1), Pointer { pages: 4, ..leaf(2) }], false),
     ] {
-        let mut table = Pages::new(POOL, 1, 2, 10).with_leaf_pages_max(3);
+        let mut table = Pages::new(POOL, 1, 2, 10);
         let root = TableRoot { leaves: 2, top };
         assert_eq!(Reading::begin(&mut table, &root).is_ok(), holds, "{root:?}");
     }
@@ -310,7 +315,7 @@ fn pages_of_a_stranger_are_refused() {
 fn a_root_waits_for_its_pages() {
     let mut table = Pages::new(POOL, 1, 300, 2000);
     table.begin();
-    table.write(1, (vec![1; PAGE], true), Counts::default());
+    table.write(1, vec![1; PAGE], Counts::default());
     table.leaves_written();
     let _ = table.top();
 }
@@ -326,7 +331,7 @@ fn a_leaf_that_changes_again_before_its_root_takes_no_more_room() {
             for _ in 0..times {
                 round += 1;
                 for leaf in 0..leaves {
-                    let written = table.write(leaf, (vec![round; PAGE], true), Counts::default());
+                    let written = table.write(leaf, vec![round; PAGE], Counts::default());
                     assert!(written.is_some(), "leaf {leaf} of {leaves} in round {round}");
                     table.leaves_written();
                 }
@@ -350,17 +355,17 @@ fn a_leaf_that_changes_again_before_its_root_takes_no_more_room() {
 #[test]
 fn two_drives_compare_leaves_by_what_they_say() {
     let [mut one, mut other] = [40, 50].map(|pages| Pages::new(POOL, 1, 10, pages));
-    other.space.take(7);
+    (0..7).for_each(|_| _ = other.space.take());
     for table in [&mut one, &mut other] {
         table.begin();
         for leaf in [2, 5] {
-            table.write(leaf, (vec![leaf as u8; PAGE], false), Counts::default());
+            table.write(leaf, vec![leaf as u8; PAGE], Counts::default());
         }
         table.leaves_written();
     }
     assert_eq!(one.next_that_differs(&other, 0), None, "they lie elsewhere, and are the same");
-    other.write(5, (vec![6; PAGE], false), Counts::default());
-    other.write(7, (vec![6; PAGE], false), Counts::default());
+    other.write(5, vec![6; PAGE], Counts::default());
+    other.write(7, vec![6; PAGE], Counts::default());
     other.leaves_written();
     let differ = |from| one.next_that_differs(&other, from);
     assert_eq!([differ(0), differ(6), differ(8)], [Some(5), Some(7), None]);
@@ -373,7 +378,7 @@ fn pages_that_were_mended_are_written_anew() {
     let mut table = Pages::new(POOL, 1, leaves, pages);
     let mut area = Area::default();
     table.begin();
-    area.put(&table.write(69_999, (vec![1; PAGE], false), Counts::default()).unwrap());
+    area.put(&table.write(69_999, vec![1; PAGE], Counts::default()).unwrap());
     table.leaves_written();
     while let Some(write) = table.write_pointers().unwrap() {
         area.put(&write);
@@ -403,4 +408,42 @@ fn pages_that_were_mended_are_written_anew() {
         }
     }
     assert_ne!(table.tree.get(at).page, before);
+}
+
+/// A search passes by pages of pointers that are all to nothing.
+#[test]
+fn leaves_are_found_in_order() {
+    let leaves = leaves_of(1000);
+    let mut table = Pages::new(POOL, 1, leaves, 100);
+    let known = [
+        (0, MapLeaf::Places(0)),
+        (0, MapLeaf::Checksums),
+        (127, MapLeaf::Places(3)),
+        (999, MapLeaf::Places(0)),
+    ];
+    let mut known = known.map(|(group, part)| part.leaf(group));
+    known.sort_unstable();
+    table.begin();
+    for leaf in known {
+        table.write(leaf, vec![1; PAGE], Counts::default());
+    }
+    table.leaves_written();
+    let mut from = 0;
+    let found = std::iter::from_fn(|| {
+        let leaf = table.next_leaf(from)?;
+        from = leaf + 1;
+        Some(leaf)
+    });
+    assert_eq!(found.collect::<Vec<_>>(), known);
+}
+
+#[test]
+fn writes_of_pages_that_follow_each_other_become_one() {
+    let mut queue = VecDeque::new();
+    for page in [3, 4, 5, 7, 6] {
+        PageWrite { page, bytes: vec![page as u8; PAGE] }.join(&mut queue);
+    }
+    let found: Vec<_> = queue.iter().map(|write| (write.page, write.bytes.len() / PAGE)).collect();
+    assert_eq!(found, [(3, 3), (7, 1), (6, 1)]);
+    assert_eq!(queue[0].bytes[2 * PAGE], 5);
 }

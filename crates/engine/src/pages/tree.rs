@@ -80,9 +80,36 @@ impl Tree {
         page.map_or_else(Pointer::default, |page| page[at.index as usize % POINTERS])
     }
 
+    /// The first leaf from this one on that is not to nothing in one of the two tables, of the same leaves, and of
+    /// which `wanted` says so. `None`: there is none.
+    pub(super) fn next_of_two(
+        &self,
+        other: &Tree,
+        from: u64,
+        wanted: impl Fn(&Pointer, &Pointer) -> bool,
+    ) -> Option<u64> {
+        assert_eq!(self.leaves(), other.leaves(), "two tables of the same leaves");
+        let mut leaf = from;
+        while leaf < self.leaves() {
+            let end = (leaf + 1).next_multiple_of(POINTERS as u64).min(self.leaves());
+            let index = leaf as usize / POINTERS;
+            let has_some = |tree: &Tree| {
+                tree.levels.first().is_none_or(|lowest| lowest.pages[index].is_some())
+            };
+            let is_wanted = |&leaf: &u64| wanted(&self.leaf(leaf), &other.leaf(leaf));
+            if (has_some(self) || has_some(other))
+                && let Some(found) = (leaf..end).find(is_wanted)
+            {
+                return Some(found);
+            }
+            leaf = end;
+        }
+        None
+    }
+
     /// Points elsewhere. Returns where it pointed.
     pub(super) fn set(&mut self, at: At, to: Pointer) -> Pointer {
-        let is_leaf = matches!(to.kind, Kind::Leaf | Kind::PlainLeaf);
+        let is_leaf = matches!(to.kind, Kind::Leaf | Kind::AtHome);
         assert!(
             to.kind == Kind::Nothing || is_leaf == (at.level == 0),
             "a kind goes with its level"
@@ -183,7 +210,7 @@ fn is_of_level(pointer: &Pointer, level: u8) -> Result<(), FormatError> {
     let fits = match pointer.kind {
         Kind::Nothing => true,
         Kind::Pointers => level > 0,
-        Kind::Leaf | Kind::PlainLeaf => level == 0,
+        Kind::Leaf | Kind::AtHome => level == 0,
     };
     if fits { Ok(()) } else { Err(wrong("level of a pointer", u64::from(level))) }
 }
@@ -206,11 +233,9 @@ mod tests {
             (257, &[2], 2),
             (65_536, &[256], 256),
             (65_537, &[257, 2], 2),
-            // 4 PiB of blocks
             (1 << 30, &[1 << 22, 1 << 14, 64], 64),
         ] {
             assert_eq!(pages_of_levels(leaves), pages, "{leaves}");
-            assert_eq!(pointer::pages_at_most(leaves), leaves + pages.iter().sum::<u64>());
             if leaves < 1 << 20 {
                 let tree = Tree::new(leaves);
                 assert_eq!((tree.top().len(), usize::from(tree.top_level())), (top, pages.len()));
@@ -219,7 +244,7 @@ mod tests {
     }
 
     fn leaf(page: u64) -> Pointer {
-        Pointer { kind: Kind::Leaf, page, pages: 1, ..Pointer::default() }
+        Pointer { kind: Kind::Leaf, page, ..Pointer::default() }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! In which order is a drive copied, and what goes before it?
 //!
 //! ```text
-//! superblock A | journal, roots, shards, tables | slots, homes, log                 | superblock B
+//! superblock A | journal, roots, map, tables    | slots, homes, log                 | superblock B
 //!   never         last, at one go                 first: this is what marks tell of    never
 //! ```
 //! Data first: every place that a durable record names was durable on both drives before, so a crash

@@ -1,7 +1,7 @@
 //! What is a place that no drive was in yet?
 //!
 //! Requirement: pool life. A pool is laid out for all drives that it shall ever have: slots and homes are
-//! numbered through all of them, and the areas for shards are sized for all. A place that is empty at birth
+//! numbered through all of them, and the areas for the map are sized for all. A place that is empty at birth
 //! is laid out like the others, for a drive of the size that the configuration gives; then it is what a
 //! drive leaves that was removed, so whatever holds for that holds for it, and it is filled in the same way
 //! (`join`).

@@ -17,7 +17,6 @@ use super::{DriveCopy, Ending, Flight, ReplaceError, ReplacementView, Stage, Ste
 use crate::bcw::controller::Controller;
 use crate::device::{Device, Service};
 use crate::format::layout::{Layout, SUPERBLOCK_BYTES};
-use crate::format::shard::SHARD_BYTES;
 use crate::format::superblock::Standing;
 use crate::io::DeviceIo;
 use crate::log::Log;
@@ -106,10 +105,10 @@ impl Replacement {
         let like = like.ok_or(ReplaceError::NotNow("has lost its metadata"))?;
         if !place.is_ssd() {
             // metadata lies where it does on all others, and none is kept there
-            let home_offset = like.shard_offset + like.shard_count * 2 * SHARD_BYTES;
+            let home_offset = like.root_offset + 2 * like.root_bytes;
             let layout = Layout {
-                checksum_offset: 0,
-                checksum_pages: 0,
+                area_offset: 0,
+                area_pages: 0,
                 table_offset: 0,
                 table_bytes: 0,
                 home_offset,

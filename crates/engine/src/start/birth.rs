@@ -4,9 +4,8 @@
 //! then the superblocks. Volumes that an older pool does not have yet are made when it is served.
 
 use crate::StartError;
-use crate::format::shard::Root;
+use crate::format::root::Root;
 use crate::io::{DeviceIo, News, Phase};
-use crate::map::bits::Bits;
 use crate::map::objects::{Objects, Undo};
 use crate::migration::Migration;
 use crate::mirror::Pairs;
@@ -65,17 +64,14 @@ impl Start {
             return;
         }
         volumes.objects.forget_changes(); // the root has them
-        let empty = vec![0u64; store.map.shard_count().div_ceil(64)];
         let root = Root {
             checkpoint: 1,
             replay_sequence: 1,
             replay_offset: 0,
             replay_upto: 0,
-            written: empty.clone(),
-            second_copy: empty,
             objects: volumes.objects.records(),
             image: None,
-            checksums: store.checksums.root(),
+            map: store.checksums.root(),
         };
         let bytes = root.encode(io.config().pool);
         for device in
@@ -97,8 +93,7 @@ impl Start {
                 io.submit(device, op, Owner::Start(StartIo::Write));
             }
         }
-        let none = Bits::new(store.map.shard_count());
-        store.checkpoint.recovered(1, none.clone(), none, None);
+        store.checkpoint.recovered(1, None);
     }
 
     /// Everything is ready: requests are welcome.

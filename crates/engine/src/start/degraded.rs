@@ -180,8 +180,7 @@ impl Start {
         }
         let gone = io.config().absent.first().copied().unwrap_or(DeviceId(0));
         store.commit.break_off(IoError::Dead(gone));
-        let shards = store.map.shard_count();
-        store.metadata_replica.begin_life(None, shards);
+        store.metadata_replica.begin_life(None, store.map.group_count());
         self.runs(&mut replicas.pairs, io);
         io.send(Command::Started(Ok(())));
     }

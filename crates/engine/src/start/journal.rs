@@ -59,7 +59,7 @@ impl Tables<'_> {
         let fits =
             |first: u64, count: usize, limit: u64| first == NONE || first + count as u64 <= limit;
         // a pool without hard drives has no homes
-        let has_home = |flags: u8| flags & FLAG_HOME == 0 || self.checksums.table().leaves() > 0;
+        let has_home = |flags: u8| flags & FLAG_HOME == 0 || self.checksums.homes() > 0;
         match found {
             Record::Run(run) => {
                 let count = run.checksums.len();
@@ -380,7 +380,7 @@ impl Start {
             return;
         }
         let starting = self.starting();
-        go_on(starting, Stage::Tables, Stage::Journal);
+        go_on(starting, Stage::Leaves, Stage::Journal);
         starting.next = 0;
         starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
         if let Some(witness) = self.witness(bytes, &store.metadata, &store.metadata_replica, io) {

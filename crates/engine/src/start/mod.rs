@@ -4,7 +4,7 @@
 //! be cut at any moment and begin again:
 //!
 //! ```text
-//! superblocks ─▶ roots ─▶ table of objects ─▶ shards ─▶ pages of pointers ─▶ journal ─▶ flush every drive (what was read is durable before
+//! superblocks ─▶ roots ─▶ table of objects ─▶ pages of pointers ─▶ leaves ─▶ journal ─▶ flush every drive (what was read is durable before
 //! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ roots that nobody can read erased, if they may be
 //! newer ─▶ superblocks "in use" ─▶ serve
 //! ```
@@ -13,23 +13,23 @@
 mod birth;
 pub(crate) mod degraded;
 mod journal;
+mod leaves;
 mod reads;
 mod roots;
 mod superblocks;
 mod table;
 mod tables;
 
+use self::leaves::LeafReads;
 use self::roots::{Roots, Settled};
 use self::tables::TableReads;
 use crate::StartError;
 use crate::format::FormatError;
-use crate::format::shard::{self, Root, SHARD_BYTES, SHARD_HOMES};
+use crate::format::root::Root;
 use crate::format::superblock::Superblock;
 use crate::io::{DeviceIo, News, Phase};
-use crate::map::bits::Bits;
 use crate::map::checkpoint::Recovered;
 use crate::map::journal::Journal;
-use crate::map::{Map, Slot};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::mutant::Mutant;
@@ -47,9 +47,10 @@ pub(crate) enum Stage {
     Superblocks,
     Roots,
     Table,
-    Shards,
     /// Pages of pointers of the tables that lie in pages.
     Tables,
+    /// Where the blocks of the map lie.
+    Leaves,
     Journal,
     Flush,
     /// Roots that could not be read are erased.
@@ -81,10 +82,9 @@ pub(crate) struct Starting {
     /// alone.
     pub(crate) page_checksums: Vec<u32>,
     pub(crate) table_is_mended: bool,
-    /// Shards that were sound on another metadata home than the one they were asked of first.
-    pub(crate) mended_shards: Vec<usize>,
-    /// The tables that lie in pages.
+    /// The tables that lie in pages, and the leaves of the one that leads.
     tables: TableReads,
+    leaves: LeafReads,
     /// The journal of each metadata home.
     pub(crate) rings: Vec<(DeviceId, Vec<u8>)>,
     /// The last of them is that of the drive that follows.
@@ -108,8 +108,8 @@ impl Starting {
             next: 0,
             page_checksums: Vec::new(),
             table_is_mended: false,
-            mended_shards: Vec::new(),
             tables: TableReads::default(),
+            leaves: LeafReads::default(),
             rings: Vec::new(),
             witness: None,
             journal: None,
@@ -322,10 +322,9 @@ impl Start {
             Stage::Table => {
                 self.table_page_unreadable(device, tag, &error.to_string(), metadata, io)
             }
-            Stage::Shards => self.shard_unreadable(device, tag, &error.to_string(), metadata, io),
             // a ring with a hole: units in it are taken from the other home
             Stage::Journal if homes > 1 || self.starting().witness == Some(device) => {}
-            Stage::Tables => unreachable!("the tables take what was not read, too"),
+            Stage::Tables | Stage::Leaves => unreachable!("they take what was not read, too"),
             Stage::Journal | Stage::Format | Stage::Flush | Stage::Erase => {
                 self.fail_start(StartError::Device(error));
             }
@@ -342,83 +341,6 @@ impl Start {
         let homes = metadata.sound_homes(io);
         let at = homes.iter().position(|&d| d == device).expect("asked of a metadata home");
         homes[(at + 1) % homes.len()]
-    }
-
-    fn read_shard(&mut self, device: DeviceId, shard: u64, io: &mut DeviceIo) {
-        let root = &self.starting().root.as_ref().expect("found before").1;
-        let copy = root.copy_of(shard).expect("only written shards are read");
-        let layout = &io[device].layout;
-        let offset = layout.shard_offset + (shard * 2 + copy) * SHARD_BYTES;
-        self.recovery_request(device, offset, SHARD_BYTES, shard, io);
-    }
-
-    /// A shard that cannot be read here may be sound on another metadata home. Never its other
-    /// copy: that one is older.
-    fn shard_unreadable(
-        &mut self,
-        device: DeviceId,
-        shard: u64,
-        why: &str,
-        metadata: &MetadataHomes,
-        io: &mut DeviceIo,
-    ) {
-        let first = self.starting().root.as_ref().expect("found before").0;
-        let next = self.next_home(device, metadata, io);
-        if next == first {
-            self.fail_start(StartError::Corrupt(format!(
-                "checkpoint shard {shard} on device {}: {why}: part of the map is lost",
-                device.0
-            )));
-            return;
-        }
-        self.starting().mended_shards.push(shard as usize);
-        self.read_shard(next, shard, io);
-    }
-
-    fn take_shard(
-        &mut self,
-        device: DeviceId,
-        shard: u64,
-        bytes: &[u8],
-        metadata: &MetadataHomes,
-        map: &Map,
-        io: &mut DeviceIo,
-    ) {
-        let pool = io.config().pool;
-        let limit = self.starting().root.as_ref().expect("found before").1.checkpoint;
-        match shard::shard_checkpoint(bytes, pool, shard) {
-            Ok(checkpoint) if checkpoint <= limit => {}
-            Ok(checkpoint) => {
-                let why = format!("it is of checkpoint {checkpoint}, the root of {limit}");
-                self.shard_unreadable(device, shard, &why, metadata, io);
-                return;
-            }
-            Err(error) => {
-                self.shard_unreadable(device, shard, &error.to_string(), metadata, io);
-                return;
-            }
-        }
-        let slot_shards = shard::slot_shards(map.slots().len() as u64);
-        let slots = map.slots().len();
-        let starting = self.starting();
-        let mut sound = true;
-        if shard < slot_shards {
-            let first = shard as usize * shard::SHARD_SLOTS;
-            for (slot, entry) in (first..slots).zip(shard::shard_slots(bytes)) {
-                sound &= starting.recovered.slot(slot as Slot, entry);
-            }
-        } else {
-            let first = (shard - slot_shards) as usize * SHARD_HOMES / 64;
-            for (index, word) in shard::shard_homes(bytes).enumerate() {
-                starting.recovered.home_word(first + index, word);
-            }
-        }
-        if !sound {
-            self.fail_start(StartError::Corrupt(format!(
-                "checkpoint shard {shard} on device {} names blocks that do not exist",
-                device.0
-            )));
-        }
     }
 
     pub(crate) fn on_start(
@@ -472,21 +394,14 @@ impl Start {
         let Settled { erased, lags } = self.settle_roots(&store.metadata, io);
         let starting = self.starting();
         let recovered = std::mem::take(&mut starting.recovered);
-        let mended = std::mem::take(&mut starting.mended_shards);
+        let mended = starting.leaves.mended();
         let table_is_mended = starting.table_is_mended;
         let is_read = !starting.tables.replica_is_unread();
         let own = starting.metadata_replica_root.take().filter(|_| is_read);
         let (_, root) = starting.root.take().expect("found before");
         let numbers = std::mem::take(&mut starting.root_numbers);
         store.journal = starting.journal.take().expect("replayed before");
-        let shards = store.map.shard_count();
-        let bits = |words: &[u64]| {
-            let mut bits = Bits::new(shards);
-            bits.words_mut().copy_from_slice(words);
-            bits
-        };
-        let (copies, written) = (bits(&root.second_copy), bits(&root.written));
-        store.checkpoint.recovered(root.checkpoint, copies, written, root.image);
+        store.checkpoint.recovered(root.checkpoint, root.image);
         let own = own.as_ref();
         let table = store.checksums.table();
         store.metadata_replica.recovered(own, unknown, &root, table, &store.journal, io.now());
@@ -515,9 +430,7 @@ impl Start {
             );
             migration.evacuation.go_on_evacuating(&mut volumes.objects, io);
         }
-        for shard in mended {
-            store.map.mark_shard_dirty(shard);
-        }
+        mended.into_iter().for_each(|group| store.map.mark_group_dirty(group));
         let is_current =
             |d: &DeviceId| numbers.contains(&(*d, root.checkpoint)) && !lags.contains(d);
         if table_is_mended || store.journal.next_sequence() > root.replay_sequence {
@@ -525,17 +438,12 @@ impl Start {
         }
         for home in store.metadata.sound_homes(io) {
             if !is_current(&home) {
-                // a home without the newest root may lack shards and pages, too
+                // a home without the newest root may lack pages, too
                 store.metadata.note_lagging(home, io);
             }
         }
         migration.moves.recover_logs(&store.map, io);
-        store.checkpoint.begin_levelling(
-            &mut store.map,
-            &mut volumes.objects,
-            &mut store.metadata,
-            io,
-        );
+        store.begin_levelling(&mut volumes.objects, io);
         self.begin_to_serve(&erased, store, volumes, replicas, io);
     }
 

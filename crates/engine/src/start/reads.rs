@@ -1,11 +1,11 @@
-//! What a start reads, in order: roots, objects, shards, journal.
+//! What a start reads, in order: roots, objects, the map, journal.
 
-use super::tables::has_room;
+use super::leaves::PageEnded;
 use super::{READS_MAX, Stage, Start, choose_root, go_on};
 use crate::StartError;
 use crate::format::layout::Layout;
-use crate::format::record;
 use crate::format::superblock::{Standing, Superblock};
+use crate::format::{pointer, record};
 use crate::io::{DeviceIo, News};
 use crate::map::checkpoint::Recovered;
 use crate::metadata::MetadataHomes;
@@ -17,14 +17,12 @@ use crate::store::Store;
 use crate::volumes::Volumes;
 use tandem_block::DeviceId;
 
-/// A drive whose superblock, which a stranger may have written, names less room for shards or checksums than
-/// the map that all of them make has.
-fn has_short_areas(layouts: &[Layout], shards: usize, io: &DeviceIo) -> Option<DeviceId> {
-    let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
+/// A drive whose superblock, which a stranger may have written, names less room for the map than the one that all
+/// of them make needs. `needed`: in pages.
+fn has_short_area(layouts: &[Layout], needed: u64, io: &DeviceIo) -> Option<DeviceId> {
     let is_short = |&(index, layout): &(usize, &Layout)| {
-        let lacks = io.config().keeps_checksums(index) && !has_room(layout.checksum_pages, homes);
         let is_gone = matches!(io[DeviceId(index as u8)].standing, Standing::Gone(_));
-        !is_gone && (layout.shard_count < shards as u64 || lacks)
+        !is_gone && io.config().keeps_map(index) && layout.area_pages < needed
     };
     let found = layouts.iter().enumerate().find(is_short);
     found.map(|(index, _)| DeviceId(index as u8))
@@ -77,9 +75,10 @@ impl Start {
             }
         };
         store.lay_out(&layouts, volumes, policy, io);
-        if let Some(short) = has_short_areas(&layouts, store.map.shard_count(), io) {
-            let why =
-                format!("device {}: its areas of metadata are too small for the set", short.0);
+        let (groups, slots) = (store.map.group_count(), store.map.slots().len());
+        let needed = pointer::area_pages(groups as u64, slots as u64);
+        if let Some(short) = has_short_area(&layouts, needed, io) {
+            let why = format!("device {}: its area for the map is too small for the set", short.0);
             self.refuse(StartError::Corrupt(why), io);
             return;
         }
@@ -135,6 +134,7 @@ impl Start {
                 Stage::Tables => {
                     self.pointers_read((device, tag), Err(error.to_string()), store, io)
                 }
+                Stage::Leaves => self.leaf_read((device, tag), Err(error.to_string()), store, io),
                 _ => self.recovery_read_failed(device, stage, tag, error, &store.metadata, io),
             }
         } else {
@@ -149,9 +149,7 @@ impl Start {
                     &mut volumes.objects,
                     io,
                 ),
-                Stage::Shards => {
-                    self.take_shard(device, tag, bytes, &store.metadata, &store.map, io)
-                }
+                Stage::Leaves => self.leaf_read((device, tag), Ok(bytes), store, io),
                 Stage::Tables => self.pointers_read((device, tag), Ok(bytes), store, io),
                 Stage::Journal => {
                     let at = tag as usize;
@@ -165,36 +163,20 @@ impl Start {
         io.tell(News::StartReadOver);
     }
 
-    fn read_shards(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
-        let shards = store.map.shard_count() as u64;
-        loop {
-            let starting = self.starting();
-            if u64::from(starting.outstanding) >= READS_MAX {
-                return;
-            }
-            let (device, root) = starting.root.as_ref().expect("found before");
-            let device = *device;
-            while starting.next < shards && root.copy_of(starting.next).is_none() {
-                starting.next += 1;
-            }
-            let shard = starting.next;
-            if shard >= shards {
-                if starting.outstanding == 0 {
-                    self.begin_tables(store, volumes, io);
-                }
-                return;
-            }
-            starting.next += 1;
-            self.read_shard(device, shard, io);
-        }
-    }
-
-    /// All shards were read: the tables in pages are next.
-    fn begin_tables(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
+    /// Objects were read: the tables in pages are next.
+    pub(super) fn begin_tables(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        io: &mut DeviceIo,
+    ) {
+        let blocks = store.map.leaves().block_count();
         let starting = self.starting();
-        go_on(starting, Stage::Shards, Stage::Tables);
+        go_on(starting, Stage::Table, Stage::Tables);
+        let has_homes = store.checksums.homes() > 0;
+        starting.recovered = Recovered::new(store.map.slots().regions(), blocks, has_homes);
         let (_, root) = starting.root.as_ref().expect("found before");
-        match starting.tables.begin(&root.checksums, store) {
+        match starting.tables.begin(&root.map, store) {
             Ok(()) => self.read_tables(store, volumes, io),
             Err(error) => self.refuse(StartError::Corrupt(error), io),
         }
@@ -203,10 +185,54 @@ impl Start {
     fn read_tables(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
         let starting = self.starting();
         let leader = starting.root.as_ref().expect("found before").0;
-        let replica = starting.metadata_replica_root.as_ref().map(|root| &root.checksums);
+        let replica = starting.metadata_replica_root.as_ref().map(|root| &root.map);
         let outstanding = (&mut starting.outstanding, READS_MAX as u32);
-        if starting.tables.advance(leader, replica, outstanding, store, io) {
+        match starting.tables.advance(leader, replica, outstanding, store, io) {
+            Ok(false) => {}
+            Ok(true) => {
+                go_on(self.starting(), Stage::Tables, Stage::Leaves);
+                self.read_leaves(store, volumes, io);
+            }
+            Err(error) => self.refuse(StartError::Corrupt(error), io),
+        }
+    }
+
+    fn read_leaves(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
+        let starting = self.starting();
+        let leader = starting.root.as_ref().expect("found before").0;
+        let outstanding = (&mut starting.outstanding, READS_MAX as u32);
+        let recovered = &mut starting.recovered;
+        if starting.leaves.advance(leader, outstanding, store.checksums.table(), recovered, io) {
             self.begin_journal(store, volumes, io);
+        }
+    }
+
+    /// The home that is asked behind this one, unless all were.
+    fn home_behind(&self, device: DeviceId, store: &Store, io: &DeviceIo) -> Option<DeviceId> {
+        let homes = store.metadata.sound_homes(io);
+        let first = self.found.as_ref().and_then(|starting| starting.root.as_ref());
+        let first = first.expect("found before").0;
+        let at = homes.iter().position(|&home| home == device)?;
+        Some(homes[(at + 1) % homes.len()]).filter(|&next| next != first)
+    }
+
+    /// A leaf was read, or not. It may be sound on another home.
+    fn leaf_read(
+        &mut self,
+        (device, tag): (DeviceId, u64),
+        read: Result<&[u8], String>,
+        store: &mut Store,
+        io: &mut DeviceIo,
+    ) {
+        let next = self.home_behind(device, store, io);
+        let starting = self.starting();
+        let ended = PageEnded { device, tag, read, next };
+        let (table, recovered) = (store.checksums.table(), &mut starting.recovered);
+        match starting.leaves.read_done(ended, table, recovered, io) {
+            Ok(is_asked) => starting.outstanding += u32::from(is_asked),
+            Err(error) => {
+                starting.failed.get_or_insert(StartError::Corrupt(error));
+            }
         }
     }
 
@@ -218,32 +244,14 @@ impl Start {
         store: &mut Store,
         io: &mut DeviceIo,
     ) {
-        let homes = store.metadata.sound_homes(io);
+        let next = self.home_behind(device, store, io);
         let starting = self.starting();
-        let first = starting.root.as_ref().expect("found before").0;
-        let at = homes.iter().position(|&home| home == device);
-        let next = at.map(|at| homes[(at + 1) % homes.len()]).filter(|&next| next != first);
         match starting.tables.read_done((device, tag), read, next, store, io) {
             Ok(is_asked) => starting.outstanding += u32::from(is_asked),
             Err(error) => {
                 starting.failed.get_or_insert(StartError::Corrupt(error));
             }
         }
-    }
-
-    pub(crate) fn begin_shards(
-        &mut self,
-        store: &mut Store,
-        volumes: &mut Volumes,
-        io: &mut DeviceIo,
-    ) {
-        let blocks = store.map.leaves().block_count();
-        let recovered = Recovered::new(store.map.slots().regions(), blocks);
-        let starting = self.starting();
-        go_on(starting, Stage::Table, Stage::Shards);
-        starting.recovered = recovered;
-        starting.next = 0;
-        self.read_shards(store, volumes, io);
     }
 
     /// Objects are in the root, or in a table that it names.
@@ -257,12 +265,7 @@ impl Start {
             );
             return;
         };
-        let (words, objects) = (root.written.len(), root.objects.clone());
-        let shards = store.map.shard_count();
-        if words != shards.div_ceil(64) {
-            self.refuse(StartError::Corrupt("the checkpoint root is of another layout".into()), io);
-            return;
-        }
+        let objects = root.objects.clone();
         let records = match record::decode(&objects) {
             Ok(records) => records,
             Err(error) => {
@@ -299,7 +302,7 @@ impl Start {
         }
         match stage {
             Stage::Table => self.read_table(store, volumes, io),
-            Stage::Shards => self.read_shards(store, volumes, io),
+            Stage::Leaves => self.read_leaves(store, volumes, io),
             Stage::Tables => self.read_tables(store, volumes, io),
             Stage::Journal => self.read_journal(store, volumes, io),
             _ if outstanding > 0 => {}
@@ -320,28 +323,21 @@ mod tests {
     use super::*;
     use crate::io::fixture::drives;
 
-    /// Room for shards and for pages of checksums, and who has too little of it for two shards and one page.
+    /// Room for 18 pages, and who has less of it.
     #[test]
     fn areas_hold_what_the_set_needs() {
         let mut io = drives(2, 1);
-        let ssd = |shard_count, checksum_pages| Layout {
-            shard_count,
-            checksum_pages,
-            ..Layout::default()
-        };
-        let hdd = Layout { home_blocks: 1, ..ssd(2, 0) };
+        let ssd = |area_pages| Layout { area_pages, ..Layout::default() };
+        let hdd = Layout { home_blocks: 1, ..ssd(0) };
         let gone = Standing::Gone(crate::format::superblock::Numbered::of(&Layout::default()));
         for (layouts, want) in [
-            ([ssd(2, 18), ssd(3, 19), hdd], None),
-            ([ssd(2, 18), ssd(1, 18), hdd], Some(DeviceId(1))),
-            ([ssd(2, 17), ssd(2, 18), hdd], Some(DeviceId(0))),
-            ([ssd(2, 18), ssd(0, 0), hdd], Some(DeviceId(1))),
-            ([ssd(2, 18), ssd(2, 0), hdd], Some(DeviceId(1))),
-            ([ssd(2, 18), ssd(2, 18), Layout { shard_count: 0, ..hdd }], Some(DeviceId(2))),
+            ([ssd(18), ssd(19), hdd], None),
+            ([ssd(18), ssd(17), hdd], Some(DeviceId(1))),
+            ([ssd(0), ssd(18), hdd], Some(DeviceId(0))),
         ] {
-            assert_eq!(has_short_areas(&layouts, 2, &io), want, "{layouts:?}");
+            assert_eq!(has_short_area(&layouts, 18, &io), want, "{layouts:?}");
         }
         io[DeviceId(1)].standing = gone;
-        assert_eq!(has_short_areas(&[ssd(2, 18), ssd(0, 0), hdd], 2, &io), None, "it is gone");
+        assert_eq!(has_short_area(&[ssd(18), ssd(0), hdd], 18, &io), None, "it is gone");
     }
 }

@@ -4,7 +4,7 @@
 //! root this life begins with, but it names what this life writes over. So it is settled before anything is
 //! built on the other one.
 
-use crate::format::shard::Root;
+use crate::format::root::Root;
 use crate::io::DeviceIo;
 use crate::owner::{Owner, StartIo};
 use crate::port::IoOp;

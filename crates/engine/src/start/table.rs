@@ -7,7 +7,7 @@
 
 use crate::StartError;
 use crate::format::image::{self, IMAGE_PAGE_BYTES};
-use crate::format::shard::RootImage;
+use crate::format::root::RootImage;
 use crate::format::{crc32c, record};
 use crate::io::DeviceIo;
 use crate::map::objects::Objects;
@@ -88,7 +88,7 @@ impl Start {
             self.refuse(StartError::Corrupt(text.into()), io);
             return;
         }
-        self.begin_shards(store, volumes, io);
+        self.begin_tables(store, volumes, io);
     }
 
     pub(crate) fn read_table(

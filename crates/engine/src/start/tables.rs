@@ -4,9 +4,8 @@
 //! there. Those of the drive that follows are asked of it alone. If they cannot be read it follows from the
 //! beginning, and its roots are erased first.
 
-use crate::format::pointer::{PAGE_BYTES, TableRoot, area_pages};
+use crate::format::pointer::{PAGE_BYTES, TableRoot};
 use crate::io::DeviceIo;
-use crate::map::checksums::pages_of;
 use crate::owner::{Owner, StartIo};
 use crate::pages::{PageWanted, Pages, Reading};
 use crate::port::IoOp;
@@ -34,11 +33,6 @@ pub(super) struct TableReads {
     replica_is_unread: bool,
 }
 
-/// Does a drive with so many pages have room for the table of so many homes?
-pub(super) fn has_room(checksum_pages: u64, homes: u64) -> bool {
-    checksum_pages >= area_pages(pages_of(homes))
-}
-
 impl TableReads {
     /// Begins with the table that leads.
     ///
@@ -64,6 +58,9 @@ impl TableReads {
 
     /// Asks for pages, until so many are under way as `outstanding` may have at most. True: all were read.
     /// `leader`: the drive whose root leads. `replica`: the root of the drive that follows, if it was found.
+    ///
+    /// # Errors
+    /// Words, if the table that leads is one that no pool writes.
     pub(super) fn advance(
         &mut self,
         leader: DeviceId,
@@ -71,7 +68,7 @@ impl TableReads {
         (outstanding, most): (&mut u32, u32),
         store: &mut Store,
         io: &mut DeviceIo,
-    ) -> bool {
+    ) -> Result<bool, String> {
         while *outstanding < most {
             if let Some(wanted) = self.reading.next(self.table(store)) {
                 let home = store.metadata_replica.home().filter(|_| self.whose == Whose::Replica);
@@ -84,14 +81,20 @@ impl TableReads {
                 ask(home.unwrap_or(leader), wanted, tag as u64, io);
                 *outstanding += 1;
             } else if *outstanding > 0 {
-                return false;
+                return Ok(false);
             } else if self.whose == Whose::Replica {
-                return true;
+                let sizes = sizes(store);
+                if store.metadata_replica.table_mut().check_map(sizes).is_err() {
+                    self.give_replica_up(store);
+                }
+                return Ok(true);
             } else {
+                let checked = store.checksums.table().check_map(sizes(store));
+                checked.map_err(|error| error.to_string())?;
                 self.begin_replica(replica, store);
             }
         }
-        false
+        Ok(false)
     }
 
     /// One that has no root begins with nothing.
@@ -144,16 +147,21 @@ impl TableReads {
             return Ok(false);
         }
         Err(format!(
-            "page {} of home checksums on device {}: {why}: homes cannot be verified",
+            "page {} of the map on device {}: {why}: where its blocks lie is lost",
             wanted.page, device.0
         ))
     }
 }
 
+/// Blocks of the map, and how many have homes.
+fn sizes(store: &Store) -> (u64, u64) {
+    (store.map.leaves().block_count() as u64, store.checksums.homes())
+}
+
 fn ask(device: DeviceId, wanted: PageWanted, tag: u64, io: &mut DeviceIo) {
     let layout = &io[device].layout;
-    assert!(wanted.page < layout.checksum_pages, "a page lies among the pages");
-    let offset_bytes = layout.checksum_offset + wanted.page * PAGE_BYTES;
+    assert!(wanted.page < layout.area_pages, "a page lies among the pages");
+    let offset_bytes = layout.area_offset + wanted.page * PAGE_BYTES;
     let op = IoOp::ReadMeta { offset_bytes, length_bytes: PAGE_BYTES };
     io.submit(device, op, Owner::Start(StartIo::Read(tag)));
 }

@@ -11,6 +11,7 @@ use crate::metadata::MetadataHomes;
 use crate::metadata_replica::{CheckpointState, MetadataReplica, Source};
 use crate::migration::Migration;
 use crate::owner::{Ended, MetadataIo};
+use crate::pages::Pages;
 use crate::replicas::Replicas;
 use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
@@ -21,7 +22,7 @@ use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
 
 impl Checkpoint {
-    /// A page, shard, flush or root write of a checkpoint has ended.
+    /// A page, flush or root write of a checkpoint has ended.
     pub(crate) fn checkpoint_step_done(
         &mut self,
         device: DeviceId,
@@ -85,30 +86,36 @@ impl Checkpoint {
             || metadata.wants_checkpoint(self.number(), checksums.table())
     }
 
-    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
-    /// written.
-    pub(crate) fn begin_levelling(
+    /// Begins with the first drive that lags, if one does, and serves.
+    fn begin_levelling(
         &self,
         map: &mut Map,
+        pages: &Pages,
         objects: &mut Objects,
         metadata: &mut MetadataHomes,
         io: &DeviceIo,
     ) {
-        // one that is under way does not write all shards
+        // one that is under way does not write all of it
         let begun = self.begun_checkpoint();
         if !metadata.begin_levelling(begun, io) {
             return;
         }
+        // what memory has is written from there: pages are copied as they lie on another drive, sound or not
         objects.note_unsaved();
-        for shard in 0..map.shard_count() {
-            if self.has_written(shard) {
-                map.mark_shard_dirty(shard);
-            }
+        for group in pages.groups_with_pages() {
+            map.mark_group_dirty(group);
         }
     }
 }
 
 impl Store {
+    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
+    /// written.
+    pub(crate) fn begin_levelling(&mut self, objects: &mut Objects, io: &DeviceIo) {
+        let (map, pages) = (&mut self.map, self.checksums.table());
+        self.checkpoint.begin_levelling(map, pages, objects, &mut self.metadata, io);
+    }
+
     /// A round of superblocks has ended, one for drives that lag or another one.
     pub(crate) fn told_of_lagging(&mut self, participants: &mut dyn Participants, io: &DeviceIo) {
         if let Err(error) = self.metadata.told(io.now()) {
@@ -116,7 +123,7 @@ impl Store {
         }
     }
 
-    /// When a checkpoint that failed is tried again, or a page that somebody may wait for.
+    /// When a checkpoint that failed is tried again, or one goes on, or a page that somebody may wait for.
     pub(crate) fn checkpoint_due(&self, io: &DeviceIo) -> Instant {
         let now = io.now();
         let due = self.checkpoint.due(true, self.commit.is_broken(), now);
@@ -209,12 +216,7 @@ impl Store {
         let newest = self.checkpoint.number();
         let pages = self.checksums.table();
         if self.metadata.advance_levelling(newest, may_copy, pages, io) {
-            self.checkpoint.begin_levelling(
-                &mut self.map,
-                &mut volumes.objects,
-                &mut self.metadata,
-                io,
-            );
+            self.begin_levelling(&mut volumes.objects, io);
         }
     }
 
@@ -243,7 +245,10 @@ impl Store {
             checkpoint,
             batches: self.batches(),
         };
-        if let Some(page) = self.metadata_replica.run(&source, io) {
+        let wanted = self.metadata_replica.run(&source, io);
+        if let Some(device) = self.metadata_replica.lose_without_room() {
+            self.metadata.note_lagging(device, io);
+        } else if let Some(page) = wanted {
             self.metadata_replica.load_checksum_page(
                 page,
                 None,

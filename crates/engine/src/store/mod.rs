@@ -1,7 +1,7 @@
 //! The store: where each block lies, and everything that makes it durable.
 //!
 //! ```text
-//! map, checksums ─▶ commit ─▶ journal ─▶ checkpoint ─▶ shards and roots on the metadata's homes
+//! map, checksums ─▶ commit ─▶ journal ─▶ checkpoint ─▶ pages and roots on the metadata's homes
 //!                                                  └─▶ the lagging replica on a hard drive
 //! ```
 

@@ -181,12 +181,7 @@ impl Store {
         if let Some(ssd) = io.ssds().iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, is_closed);
             policy.tiers.share_anew();
-            self.checkpoint.begin_levelling(
-                &mut self.map,
-                &mut volumes.objects,
-                &mut self.metadata,
-                io,
-            );
+            self.begin_levelling(&mut volumes.objects, io);
         } else {
             self.metadata.note_hdd_level(device, io);
         }

@@ -170,10 +170,11 @@ fn size_hdds(
         drives.iter().filter(|d| d.role == Role::Ssd).map(|drive| drive.visible_bytes).sum();
     let hdds = config.hdds.len() as u64;
     let homes = match config.placement {
-        // a third more than the footprint, and room for the checkpoint shards: 20 bytes for each
-        // SSD block with both copies
+        // a third more than the footprint, and room for two tables of the map: 28 bytes for each SSD block, and
+        // 17 for each home
         Placement::Mapped => {
-            footprint_bytes / 10 * 13 / hdds + ssd_bytes / BLOCK_BYTES * 20 + 2 * GIB
+            let metadata = ssd_bytes / BLOCK_BYTES * 28 + footprint_bytes / 150;
+            footprint_bytes / 10 * 13 / hdds + metadata + 2 * GIB
         }
         Placement::Fixed => ssd_bytes.div_ceil(hdds) + MIB,
     };

@@ -16,9 +16,9 @@ pub enum Area {
     Any,
     /// The ring of the journal.
     Journal,
-    /// Roots and shards of checkpoints.
+    /// Roots and pages of checkpoints.
     Checkpoint,
-    /// Checksums of homes.
+    /// Pages of the map.
     Pages,
     /// Blocks of volumes.
     Data,
@@ -33,8 +33,8 @@ impl Area {
             Area::Journal => {
                 Some((layout.journal_offset, layout.journal_offset + layout.journal_bytes))
             }
-            Area::Checkpoint => Some((layout.root_offset, layout.checksum_offset)),
-            Area::Pages => Some((layout.checksum_offset, data)),
+            Area::Checkpoint => Some((layout.root_offset, data)),
+            Area::Pages => Some((layout.area_offset, data)),
             Area::Data => Some((data, capacity_bytes - 2 * layout::SUPERBLOCK_BYTES)),
         }
     }

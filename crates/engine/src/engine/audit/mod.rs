@@ -166,7 +166,7 @@ impl Engine {
     /// written.
     pub fn checksum_places(&self, block: Logical) -> Vec<(DeviceId, u64)> {
         let (store, page) = (&self.store, page_of(block));
-        if u64::from(page) >= store.checksums.table().leaves() {
+        if block >= store.checksums.homes() {
             return Vec::new();
         }
         let place = store.checksums.place(page);
@@ -177,7 +177,7 @@ impl Engine {
         let places = homes.map(|home| (home, place.page));
         let places = places.chain(store.metadata_replica.place_of(page, place));
         let offset = |(device, page): (DeviceId, u64)| {
-            (device, self.io[device].layout.checksum_offset + page * PAGE_BYTES)
+            (device, self.io[device].layout.area_offset + page * PAGE_BYTES)
         };
         places.map(offset).collect()
     }

@@ -27,7 +27,7 @@ fn tiers() -> (Tiers, Store, DeviceIo) {
     let mut store = Store::new(MIB, 8);
     let region = SlotRegion { device: SSD, is_log: false, first: 0, count: 18, offset_bytes: 0 };
     store.map = Map::new(vec![region], BLOCKS as usize, 2);
-    store.checksums = HomeChecksums::on_the_drives(BLOCKS, area_pages(1));
+    store.checksums = HomeChecksums::on_the_drives(BLOCKS, area_pages(1, 0));
     let tier = TierConfig::named("cache-read-only").with("extent", 16 << 10).with("size", MIB);
     let config = SpaceConfig { tier, interval: None, reads: 1 };
     let space = Space::new(&config, 18, BLOCKS).expect("it fits");

@@ -1,0 +1,88 @@
+//! Which groups of blocks does a checkpoint write next, and how many of them at once?
+
+use crate::map::Map;
+use crate::map::bits::Bits;
+use crate::map::checksums::HomeChecksums;
+use crate::pages::PageWrite;
+use std::collections::VecDeque;
+
+/// Groups that are composed for one command. Each takes some 20 us if it is full.
+const GROUPS_AT_ONCE: usize = 4;
+/// … and in one turn, where they need no page.
+pub(super) const GROUPS_A_TURN: usize = 64;
+
+/// What is to be written next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NextPlaces {
+    /// This.
+    Write(PageWrite),
+    /// A page that does not exist: the area has no room.
+    NoRoom,
+    /// Something, but not in this turn.
+    Later,
+    /// Nothing.
+    Over,
+}
+
+/// The groups of a checkpoint under way.
+#[derive(Clone, Debug)]
+pub(super) struct PlacesWrite {
+    dirty: Bits,
+    next: usize,
+    /// Pages of groups that were composed.
+    writes: VecDeque<PageWrite>,
+}
+
+impl Default for PlacesWrite {
+    /// Of no group.
+    fn default() -> Self {
+        PlacesWrite::of(Bits::new(0))
+    }
+}
+
+impl PlacesWrite {
+    /// All these groups.
+    pub(super) fn of(dirty: Bits) -> Self {
+        PlacesWrite { dirty, next: 0, writes: VecDeque::new() }
+    }
+
+    /// What is next. `left`: groups that may be composed in this turn.
+    pub(super) fn next(
+        &mut self,
+        map: &Map,
+        checksums: &mut HomeChecksums,
+        left: &mut usize,
+    ) -> NextPlaces {
+        if let Some(write) = self.writes.pop_front() {
+            return NextPlaces::Write(write);
+        }
+        let mut composed = 0;
+        while composed < GROUPS_AT_ONCE && *left > 0 {
+            let Some(group) = self.dirty.next_set(self.next, self.dirty.len()) else { break };
+            *left -= 1;
+            self.next = group + 1;
+            let group = group as u64;
+            let (places, blocks) = (map.places(group), map.blocks_of_group(group));
+            let Some(writes) = checksums.write_places(group, &places, blocks) else {
+                return NextPlaces::NoRoom;
+            };
+            writes.into_iter().for_each(|write| write.join(&mut self.writes));
+            // groups without a page are composed until there is something to write
+            composed += usize::from(!self.writes.is_empty());
+        }
+        match self.writes.pop_front() {
+            Some(write) => NextPlaces::Write(write),
+            None if self.dirty.next_set(self.next, self.dirty.len()).is_some() => NextPlaces::Later,
+            None => NextPlaces::Over,
+        }
+    }
+
+    /// The attempt has failed: all of its groups are due again.
+    pub(super) fn give_back(self, map: &mut Map) {
+        let mut from = 0;
+        while let Some(group) = self.dirty.next_set(from, self.dirty.len()) {
+            map.mark_group_dirty(group as u64);
+            from = group + 1;
+        }
+    }
+}
