@@ -402,7 +402,7 @@ fn joins_without_the_double() {
     let campaign = Campaign { window: (60, 1_500), stride: 13, ..TO_THE_END };
     caught(Mutant::ReplacementSingle, campaign, |seed| {
         // an SSD leaves
-        let mut config = SwarmConfig::added(2 * (28 + seed), "mios-d", 300);
+        let mut config = SwarmConfig::added(2 * (46 + seed), "mios-d", 300);
         config.replace.as_mut().expect("another one comes").then = None;
         config
     });
