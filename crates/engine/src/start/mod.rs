@@ -443,7 +443,9 @@ impl Start {
             }
         }
         migration.moves.recover_logs(&store.map, io);
-        store.begin_levelling(&mut volumes.objects, io);
+        let (map, pages) = (&mut store.map, store.checksums.table());
+        let (objects, metadata) = (&mut volumes.objects, &mut store.metadata);
+        store.checkpoint.begin_levelling(map, pages, objects, metadata, io);
         self.begin_to_serve(&erased, store, volumes, replicas, io);
     }
 

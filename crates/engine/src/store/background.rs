@@ -86,8 +86,9 @@ impl Checkpoint {
             || metadata.wants_checkpoint(self.number(), checksums.table())
     }
 
-    /// Begins with the first drive that lags, if one does, and serves.
-    fn begin_levelling(
+    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
+    /// written.
+    pub(crate) fn begin_levelling(
         &self,
         map: &mut Map,
         pages: &Pages,
@@ -109,13 +110,6 @@ impl Checkpoint {
 }
 
 impl Store {
-    /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
-    /// written.
-    pub(crate) fn begin_levelling(&mut self, objects: &mut Objects, io: &DeviceIo) {
-        let (map, pages) = (&mut self.map, self.checksums.table());
-        self.checkpoint.begin_levelling(map, pages, objects, &mut self.metadata, io);
-    }
-
     /// A round of superblocks has ended, one for drives that lag or another one.
     pub(crate) fn told_of_lagging(&mut self, participants: &mut dyn Participants, io: &DeviceIo) {
         if let Err(error) = self.metadata.told(io.now()) {
@@ -216,7 +210,9 @@ impl Store {
         let newest = self.checkpoint.number();
         let pages = self.checksums.table();
         if self.metadata.advance_levelling(newest, may_copy, pages, io) {
-            self.begin_levelling(&mut volumes.objects, io);
+            let (map, pages) = (&mut self.map, self.checksums.table());
+            let (objects, metadata) = (&mut volumes.objects, &mut self.metadata);
+            self.checkpoint.begin_levelling(map, pages, objects, metadata, io);
         }
     }
 

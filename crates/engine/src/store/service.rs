@@ -181,7 +181,9 @@ impl Store {
         if let Some(ssd) = io.ssds().iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, is_closed);
             policy.tiers.share_anew();
-            self.begin_levelling(&mut volumes.objects, io);
+            let (map, pages) = (&mut self.map, self.checksums.table());
+            let (objects, metadata) = (&mut volumes.objects, &mut self.metadata);
+            self.checkpoint.begin_levelling(map, pages, objects, metadata, io);
         } else {
             self.metadata.note_hdd_level(device, io);
         }
