@@ -92,13 +92,14 @@ impl SwarmConfig {
         config.tuning.writeback_percent = [(2, 1), (10, 5)][(seed / 3 % 2) as usize];
         config.shape.length_bytes_max = config.shape.length_bytes_max.min(128 * KIB);
         // the volume has blocks on every drive, and there is room without one of them
-        let homes_bytes = config.space_bytes() / hdds as u64;
+        let homes = config.homes_bytes();
+        let largest = homes.iter().map(|(_, bytes)| *bytes).max().expect("it has hard drives");
         let left = if config.objects { 2 * MIB } else { 256 * KIB };
-        let room = homes_bytes * (hdds as u64 - 1);
+        let room = config.space_bytes() - largest;
         config.shape.volume_bytes = room.saturating_sub(left) / (4 * KIB) * (4 * KIB);
         let footprint = config.shape.footprint_bytes.clamp(2 * MIB, room / 2);
         config.shape.footprint_bytes = footprint;
-        let begins = (nth * homes_bytes).saturating_sub(footprint / 2);
+        let begins = homes[nth as usize].0.saturating_sub(footprint / 2);
         let begins = begins.min(config.shape.volume_bytes - footprint);
         config.shape.footprint_offset_bytes = begins / (4 * KIB) * (4 * KIB);
         let cancels = (seed % 3 == 2).then(|| rng.below(200));

@@ -407,6 +407,16 @@ impl SwarmConfig {
         blocks * BLOCK_BYTES
     }
 
+    /// Of each hard drive: where its homes begin in the volumes' space, and how many bytes they have.
+    pub(crate) fn homes_bytes(&self) -> Vec<(u64, u64)> {
+        let layouts = self.engine(true).lay_out_places().expect("tiny pools can be laid out");
+        let hdds = &layouts[self.drives.0..self.drives.0 + self.drives.1];
+        let bytes = |layout: &layout::Layout| {
+            (layout.home_first * BLOCK_BYTES, layout.home_blocks * BLOCK_BYTES)
+        };
+        hdds.iter().map(bytes).collect()
+    }
+
     /// Small logs on drives that are always fast, so that they are written to and soon full.
     fn eager_logs(&mut self, seed: u64) {
         self.tuning.log_percent = 5;

@@ -11,7 +11,7 @@ use crate::map::checkpoint::Recovered;
 use crate::owner::{Owner, StartIo};
 use crate::pages::Pages;
 use crate::port::IoOp;
-use tandem_block::DeviceId;
+use tandem_block::{DeviceId, IoError};
 
 /// Pages that one read asks for at most.
 const RUN_PAGES_MAX: u64 = 16;
@@ -48,23 +48,25 @@ pub(super) struct LeafReads {
     under_way: Vec<Option<Read>>,
     /// Groups of which a page was sound on another home alone.
     mended: Vec<u64>,
+    /// A home that gave no answer. It is not asked first any more.
+    silent: Option<DeviceId>,
 }
 
 /// Where a page was read, and what came.
 pub(super) struct PageEnded<'a> {
     pub(super) device: DeviceId,
     pub(super) tag: u64,
-    pub(super) read: Result<&'a [u8], String>,
+    pub(super) read: Result<&'a [u8], IoError>,
     /// The home that is asked behind this one, if there is another.
     pub(super) next: Option<DeviceId>,
 }
 
 impl LeafReads {
     /// Asks for leaves, until so many reads are under way as `outstanding` may have at most. True: all were read.
-    /// `leader`: the drive whose root leads.
+    /// `first`: the home that is asked first.
     pub(super) fn advance(
         &mut self,
-        leader: DeviceId,
+        first: DeviceId,
         (outstanding, most): (&mut u32, u32),
         table: &Pages,
         recovered: &mut Recovered,
@@ -88,7 +90,7 @@ impl LeafReads {
                 self.under_way.len() - 1
             });
             self.under_way[tag] = Some(read);
-            ask(leader, (page, pages), tag as u64, io);
+            ask(first, (page, pages), tag as u64, io);
             *outstanding += 1;
         }
         false
@@ -141,6 +143,9 @@ impl LeafReads {
         recovered: &mut Recovered,
         io: &mut DeviceIo,
     ) -> Result<bool, String> {
+        if matches!(ended.read, Err(IoError::NoAnswer(_) | IoError::Dead(_))) {
+            self.silent = Some(ended.device);
+        }
         let place = &mut self.under_way[ended.tag as usize];
         match place.take().expect("what comes was asked for") {
             // a drive that gives no bytes is not asked for each of them
@@ -163,7 +168,7 @@ impl LeafReads {
             }
             Read::Alone(mut alone) => {
                 let (leaf, wanted) = alone.wanted(table);
-                let read = ended.read.and_then(|bytes| {
+                let read = ended.read.map_err(|error| error.to_string()).and_then(|bytes| {
                     let checked = table.check_leaf(leaf, bytes);
                     checked.map(|()| bytes).map_err(|error| error.to_string())
                 });
@@ -190,6 +195,11 @@ impl LeafReads {
                 }
             }
         }
+    }
+
+    /// Is this a home that gave no answer?
+    pub(super) fn is_silent(&self, device: DeviceId) -> bool {
+        self.silent == Some(device)
     }
 
     /// Groups that some home of the metadata lacks: the next checkpoint writes them anew.
@@ -351,6 +361,45 @@ mod tests {
         let (asked, mended) = read(|_, _| false).expect("all is sound");
         assert!(mended.is_empty());
         assert!((5..30).contains(&asked), "{asked} reads of 30 groups with 60 pages");
+    }
+
+    /// A home that gives no answer costs one wait for each read under way, and no more.
+    #[test]
+    fn a_home_that_gives_no_answer_is_not_asked_first_again() {
+        let (table, area) = written();
+        let (mut io, mut reads, mut found) = (drives(2, 1), LeafReads::default(), recovered());
+        for id in [DeviceId(0), DeviceId(1)] {
+            (io[id].layout.area_offset, io[id].layout.area_pages) = (0, 200);
+        }
+        let (mut outstanding, mut silent) = (0, 0);
+        loop {
+            let first = DeviceId(u8::from(reads.is_silent(DeviceId(0))));
+            if reads.advance(first, (&mut outstanding, 2), &table, &mut found, &mut io) {
+                break;
+            }
+            let tag = reads.under_way.iter().position(Option::is_some).expect("it is being read");
+            let Some(Read::Run(run)) = reads.under_way[tag].clone() else { panic!("all is sound") };
+            let pages = run.first_page..run.first_page + run.pages;
+            let bytes: Vec<u8> =
+                pages.flat_map(|page| area.get(&page).cloned().unwrap_or(vec![0; 4096])).collect();
+            // what was asked of the first one before anybody knew
+            let tag = tag as u64;
+            if silent < 2 {
+                silent += 1;
+                let (device, next) = (DeviceId(0), Some(DeviceId(1)));
+                let ended = PageEnded { device, tag, read: Err(IoError::NoAnswer(device)), next };
+                assert!(
+                    reads
+                        .read_done(ended, &table, &mut found, &mut io)
+                        .expect("the other one is asked")
+                );
+            }
+            let ended = PageEnded { device: DeviceId(1), tag, read: Ok(&bytes), next: None };
+            assert!(!reads.read_done(ended, &table, &mut found, &mut io).expect("it is sound"));
+            outstanding -= 1;
+        }
+        assert!(reads.is_silent(DeviceId(0)) && !reads.is_silent(DeviceId(1)));
+        assert!(!reads.mended().is_empty(), "nobody knows what the first one has");
     }
 
     #[test]

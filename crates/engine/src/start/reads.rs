@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::replicas::Replicas;
 use crate::store::Store;
 use crate::volumes::Volumes;
-use tandem_block::DeviceId;
+use tandem_block::{DeviceId, IoError};
 
 /// A drive whose superblock, which a stranger may have written, names less room for the map than the one that all
 /// of them make needs. `needed`: in pages.
@@ -134,7 +134,7 @@ impl Start {
                 Stage::Tables => {
                     self.pointers_read((device, tag), Err(error.to_string()), store, io)
                 }
-                Stage::Leaves => self.leaf_read((device, tag), Err(error.to_string()), store, io),
+                Stage::Leaves => self.leaf_read((device, tag), Err(error), store, io),
                 _ => self.recovery_read_failed(device, stage, tag, error, &store.metadata, io),
             }
         } else {
@@ -198,20 +198,27 @@ impl Start {
     }
 
     fn read_leaves(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
+        let leader = self.leader();
+        let other = self.home_behind(leader, store, io);
         let starting = self.starting();
-        let leader = starting.root.as_ref().expect("found before").0;
+        let first = other.filter(|_| starting.leaves.is_silent(leader)).unwrap_or(leader);
         let outstanding = (&mut starting.outstanding, READS_MAX as u32);
         let recovered = &mut starting.recovered;
-        if starting.leaves.advance(leader, outstanding, store.checksums.table(), recovered, io) {
+        if starting.leaves.advance(first, outstanding, store.checksums.table(), recovered, io) {
             self.begin_journal(store, volumes, io);
         }
+    }
+
+    /// The home whose root leads.
+    fn leader(&self) -> DeviceId {
+        let root = self.found.as_ref().and_then(|starting| starting.root.as_ref());
+        root.expect("found before").0
     }
 
     /// The home that is asked behind this one, unless all were.
     fn home_behind(&self, device: DeviceId, store: &Store, io: &DeviceIo) -> Option<DeviceId> {
         let homes = store.metadata.sound_homes(io);
-        let first = self.found.as_ref().and_then(|starting| starting.root.as_ref());
-        let first = first.expect("found before").0;
+        let first = self.leader();
         let at = homes.iter().position(|&home| home == device)?;
         Some(homes[(at + 1) % homes.len()]).filter(|&next| next != first)
     }
@@ -220,7 +227,7 @@ impl Start {
     fn leaf_read(
         &mut self,
         (device, tag): (DeviceId, u64),
-        read: Result<&[u8], String>,
+        read: Result<&[u8], IoError>,
         store: &mut Store,
         io: &mut DeviceIo,
     ) {
