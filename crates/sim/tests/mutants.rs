@@ -474,7 +474,7 @@ fn leaves_lagging() {
 #[test]
 fn rehomed_volatile() {
     let lines = ["vacated/ssd-first/301", "vacated/mios-d/301"];
-    caught_in_service(Mutant::RehomedVolatile, &lines);
+    caught_by(Mutant::RehomedVolatile, &lines, "is at home as [0, 0, 0, 0, 0, 0, 0, 0]");
 }
 
 /// What was written and answered while a discard over several runs was under way.
@@ -538,12 +538,19 @@ fn pair_journal_trimmed_early() {
 
 /// Like `caught`, by whole arms of the swarm: three volumes, hot spots, faults, restarts.
 fn caught_in_service(mutant: Mutant, lines: &[&str]) {
+    caught_by(mutant, lines, "");
+}
+
+/// The same. What is told of the failure has these words, so it is caught for what it does.
+fn caught_by(mutant: Mutant, lines: &[&str], words: &str) {
     for line in lines {
         let mut case: Case = line.parse().expect("a line of the swarm");
         case.audits.flow = false;
         case.mutant = Some(mutant);
         if let Err(failure) = case.run() {
-            println!("{mutant:?}: {line}: {:.150}", failure.to_string());
+            let told = failure.to_string();
+            println!("{mutant:?}: {line}: {told:.150}");
+            assert!(told.contains(words), "caught for another reason than \"{words}\": {told}");
             case.mutant = None;
             case.run().unwrap_or_else(|failure| panic!("the sound engine too: {failure}"));
             return;
@@ -561,7 +568,7 @@ fn base_unpinned() {
 /// A home counts for the version that was copied, and the slot holds a newer one.
 #[test]
 fn home_by_slot() {
-    caught_in_service(Mutant::HomeBySlot, &["service/mios-e/542", "service/hdd-only/542"]);
+    caught_by(Mutant::HomeBySlot, &["service/mios-e/542", "service/hdd-only/542"], "is at home as");
 }
 
 /// The only SSD is rolled back, and the drive that follows knows better.
@@ -601,14 +608,14 @@ fn leaf_in_place() {
 /// A commit of a pool of hard drives alone has failed, and FLUSH waits for ever.
 #[test]
 fn never_tries_again() {
-    caught_in_service(Mutant::NeverTriesAgain, &["nth/ssd-first/134", "nth/mios-d/392"]);
+    caught_by(Mutant::NeverTriesAgain, &["nth/ssd-first/134", "nth/mios-d/392"], "requests hang");
 }
 
 /// Another copy is read, newer than the fragments that are laid over it.
 #[test]
 fn keeps_old_fragments() {
     let lines = ["rolled/ssd-first/973", "rolled/ssd-first/1215"];
-    caught_in_service(Mutant::KeepsOldFragments, &lines);
+    caught_by(Mutant::KeepsOldFragments, &lines, "read of block");
 }
 
 /// Part of a block was zeroed on a drive that needs no flush.
