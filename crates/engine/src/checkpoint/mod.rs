@@ -385,7 +385,6 @@ impl Checkpoint {
                 NextPlaces::Later => return,
                 NextPlaces::Over => {
                     if self.outstanding == 0 {
-                        parts.checksums.pages_written();
                         self.stage = Stage::Pointers;
                     }
                     return;

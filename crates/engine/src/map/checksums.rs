@@ -226,13 +226,16 @@ impl HomeChecksums {
     }
 
     /// Where the blocks of a group lie is to be written elsewhere. `None`: there is no room, and the checkpoint fails.
+    /// Nobody reads it before the next start, so it counts as written at once.
     pub(crate) fn write_places(
         &mut self,
         group: u64,
         places: &(LeafImage, Counts),
         blocks: usize,
     ) -> Option<Vec<PageWrite>> {
-        self.table.write_places(group, places, blocks)
+        let writes = self.table.write_places(group, places, blocks)?;
+        self.table.leaves_written();
+        Some(writes)
     }
 
     /// A page as it is on the drives: its bytes.
@@ -255,6 +258,11 @@ impl HomeChecksums {
     /// There is no room, and the checkpoint fails.
     pub(crate) fn write_pointers(&mut self) -> Result<Option<PageWrite>, NoRoom> {
         self.table.write_pointers()
+    }
+
+    /// A drive is brought level: its pages of pointers come from memory.
+    pub(crate) fn write_all_pointers(&mut self) {
+        self.table.write_all_pointers();
     }
 
     /// What the root says of the table.

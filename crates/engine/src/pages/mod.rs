@@ -19,10 +19,16 @@ use self::space::PageSpace;
 use self::tree::{At, Tree, wrong};
 use crate::format::FormatError;
 use crate::format::pointer::{Kind, PAGE_BYTES, PageName, Pointer, TableRoot};
+use crate::map::bits::Bits;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Pages that are given back at once where room is short: each time a free page is searched for.
 const GIVEN_BACK_AT_ONCE: usize = 256;
+
+/// No page of so many.
+fn none_of(pages: u64) -> Bits {
+    Bits::new(usize::try_from(pages).expect("an area has fewer pages than memory has bytes"))
+}
 
 /// How many blocks of a leaf lie on an SSD, and how many of these nowhere else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,14 +69,16 @@ pub(crate) struct Pages {
     leaves: Vec<(u64, Pointer)>,
     /// What pointed where before the checkpoint under way, and the pages that it has written.
     undo: Vec<(At, Pointer)>,
-    fresh: BTreeSet<u64>,
+    fresh: Bits,
     /// Pages that the durable root names, and the one under way does not.
     left: Vec<u64>,
     /// Pages that only the root before the durable one names.
     old: VecDeque<u64>,
     is_under_way: bool,
-    /// Pages of pointers that some drive could not give at the start. The next checkpoints write them anew.
+    /// Pages of pointers that some drive lacks, or may lack. The next checkpoint that is durable has written them
+    /// anew. And those of the one under way.
     mended: BTreeSet<At>,
+    mending: BTreeSet<At>,
     /// A mutant: leaves are written over those that the durable root names.
     in_place: bool,
 }
@@ -92,11 +100,12 @@ impl Pages {
             tree: Tree::new(leaves),
             leaves: Vec::new(),
             undo: Vec::new(),
-            fresh: BTreeSet::new(),
+            fresh: none_of(pages),
             left: Vec::new(),
             old: VecDeque::new(),
             is_under_way: false,
             mended: BTreeSet::new(),
+            mending: BTreeSet::new(),
             in_place: false,
         }
     }
@@ -142,10 +151,12 @@ impl Pages {
     /// A checkpoint begins.
     pub(crate) fn begin(&mut self) {
         assert!(!self.is_under_way, "one checkpoint at a time");
-        assert!(self.undo.is_empty() && self.fresh.is_empty() && self.left.is_empty());
+        let fresh = self.fresh.next_set(0, self.fresh.len());
+        assert!(self.undo.is_empty() && fresh.is_none() && self.left.is_empty());
         assert_eq!(self.tree.next_changed(), None, "what the root names was written");
         self.is_under_way = true;
-        for &at in &self.mended {
+        self.mending.append(&mut self.mended);
+        for &at in &self.mending {
             self.tree.note_changed(at, true);
         }
     }
@@ -245,14 +256,20 @@ impl Pages {
         self.tree.top()
     }
 
+    /// All pages of pointers are written anew by the next checkpoint that begins: memory has them, and what a drive
+    /// has of them may be rotten.
+    pub(crate) fn write_all_pointers(&mut self) {
+        self.mended.extend(self.tree.pages());
+    }
+
     /// The root is durable.
     pub(crate) fn durable(&mut self) {
         assert!(self.is_under_way && self.leaves.is_empty(), "a root is written behind the leaves");
         self.give_back_old(usize::MAX);
         self.old = std::mem::take(&mut self.left).into();
         self.undo.clear();
-        self.fresh.clear();
-        self.mended.clear();
+        self.fresh = none_of(self.space.pages());
+        self.mending.clear();
         self.is_under_way = false;
     }
 
@@ -271,9 +288,14 @@ impl Pages {
             // pages above it are as they were, too
             self.tree.note_changed(at, false);
         }
-        for page in std::mem::take(&mut self.fresh) {
-            self.space.give_back(page);
+        let pages = self.fresh.len();
+        let mut from = 0;
+        while let Some(page) = self.fresh.next_set(from, pages) {
+            self.space.give_back(page as u64);
+            from = page + 1;
         }
+        self.fresh = none_of(pages as u64);
+        self.mended.append(&mut self.mending);
         self.left.clear();
         self.is_under_way = false;
         leaves.sort_unstable();
@@ -288,7 +310,8 @@ impl Pages {
             self.undo.push((at, from));
             return;
         };
-        if self.fresh.remove(&page) {
+        if self.fresh.get(page as usize) {
+            self.fresh.set(page as usize, false);
             // this checkpoint has written it twice: no root names the first one
             self.space.give_back(page);
         } else {
@@ -304,7 +327,7 @@ impl Pages {
             before.page
         } else {
             let page = self.take()?;
-            self.fresh.insert(page);
+            self.fresh.set(page as usize, true);
             page
         };
         let crc = self.name(at).crc(&bytes);

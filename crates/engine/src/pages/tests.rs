@@ -447,3 +447,33 @@ fn writes_of_pages_that_follow_each_other_become_one() {
     assert_eq!(found, [(3, 3), (7, 1), (6, 1)]);
     assert_eq!(queue[0].bytes[2 * PAGE], 5);
 }
+
+/// Another drive is brought level: all pages of pointers are written anew, by the first checkpoint that begins behind
+/// the asking and is durable.
+#[test]
+fn all_pages_of_pointers_are_written_anew_when_asked_for() {
+    let mut table = Pages::new(POOL, 1, 70_000, 2_000);
+    let checkpoint = |table: &mut Pages, leaves: &[u64], asks_within: bool, is_durable: bool| {
+        table.begin();
+        for &leaf in leaves {
+            table.write(leaf, vec![1; PAGE], Counts::default()).expect("there is room");
+        }
+        table.leaves_written();
+        if asks_within {
+            table.write_all_pointers();
+        }
+        let writes = std::iter::from_fn(|| table.write_pointers().unwrap()).count();
+        if is_durable {
+            table.durable();
+        } else {
+            table.failed();
+        }
+        writes
+    };
+    // two leaves under pages of their own, and one page above each of these
+    assert_eq!(checkpoint(&mut table, &[0, 69_999], false, true), 4);
+    assert_eq!(checkpoint(&mut table, &[], true, true), 0, "one that is under way does not");
+    assert_eq!(checkpoint(&mut table, &[], false, false), 4, "the next one does, and fails");
+    assert_eq!(checkpoint(&mut table, &[], false, true), 4);
+    assert_eq!(checkpoint(&mut table, &[], false, true), 0, "once");
+}

@@ -148,6 +148,14 @@ impl Tree {
         page.as_ref().map(|page| pointer::encode(page))
     }
 
+    /// All pages of pointers that there are.
+    pub(super) fn pages(&self) -> impl Iterator<Item = At> + '_ {
+        self.levels.iter().zip(1..).flat_map(|(level, number)| {
+            let exist = level.pages.iter().enumerate().filter(|(_, page)| page.is_some());
+            exist.map(move |(index, _)| At { level: number, index: index as u64 })
+        })
+    }
+
     /// A page of pointers counts as written, or as changed.
     pub(super) fn note_changed(&mut self, at: At, is_changed: bool) {
         self.level_mut(at.level).note_changed(at.index as usize, is_changed);

@@ -443,9 +443,9 @@ impl Start {
             }
         }
         migration.moves.recover_logs(&store.map, io);
-        let (map, pages) = (&mut store.map, store.checksums.table());
+        let (map, checksums) = (&mut store.map, &mut store.checksums);
         let (objects, metadata) = (&mut volumes.objects, &mut store.metadata);
-        store.checkpoint.begin_levelling(map, pages, objects, metadata, io);
+        store.checkpoint.begin_levelling(map, checksums, objects, metadata, io);
         self.begin_to_serve(&erased, store, volumes, replicas, io);
     }
 

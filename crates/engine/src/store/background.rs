@@ -11,7 +11,6 @@ use crate::metadata::MetadataHomes;
 use crate::metadata_replica::{CheckpointState, MetadataReplica, Source};
 use crate::migration::Migration;
 use crate::owner::{Ended, MetadataIo};
-use crate::pages::Pages;
 use crate::replicas::Replicas;
 use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
@@ -91,7 +90,7 @@ impl Checkpoint {
     pub(crate) fn begin_levelling(
         &self,
         map: &mut Map,
-        pages: &Pages,
+        checksums: &mut HomeChecksums,
         objects: &mut Objects,
         metadata: &mut MetadataHomes,
         io: &DeviceIo,
@@ -103,7 +102,8 @@ impl Checkpoint {
         }
         // what memory has is written from there: pages are copied as they lie on another drive, sound or not
         objects.note_unsaved();
-        for group in pages.groups_with_pages() {
+        checksums.write_all_pointers();
+        for group in checksums.table().groups_with_pages() {
             map.mark_group_dirty(group);
         }
     }
@@ -210,9 +210,9 @@ impl Store {
         let newest = self.checkpoint.number();
         let pages = self.checksums.table();
         if self.metadata.advance_levelling(newest, may_copy, pages, io) {
-            let (map, pages) = (&mut self.map, self.checksums.table());
+            let (map, checksums) = (&mut self.map, &mut self.checksums);
             let (objects, metadata) = (&mut volumes.objects, &mut self.metadata);
-            self.checkpoint.begin_levelling(map, pages, objects, metadata, io);
+            self.checkpoint.begin_levelling(map, checksums, objects, metadata, io);
         }
     }
 

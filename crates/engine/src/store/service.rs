@@ -181,9 +181,9 @@ impl Store {
         if let Some(ssd) = io.ssds().iter().position(|&id| id == device) {
             self.map.close_ssd(ssd, is_closed);
             policy.tiers.share_anew();
-            let (map, pages) = (&mut self.map, self.checksums.table());
+            let (map, checksums) = (&mut self.map, &mut self.checksums);
             let (objects, metadata) = (&mut volumes.objects, &mut self.metadata);
-            self.checkpoint.begin_levelling(map, pages, objects, metadata, io);
+            self.checkpoint.begin_levelling(map, checksums, objects, metadata, io);
         } else {
             self.metadata.note_hdd_level(device, io);
         }
