@@ -1,6 +1,7 @@
 //! How does a start read where the blocks of each group live?
 //!
-//! The pages of pointers are in memory by then. Pages that lie close together are read at once. A group of which a page
+//! The pages of pointers are in memory by then. Leaves are read in the order in which they lie on the drive, and pages
+//! that lie close together at once. A group of which a page
 //! is missing there, or damaged, is read page by page: each page is asked of every home of the metadata in turn, since
 //! it lies at the same place there.
 
@@ -41,11 +42,11 @@ enum Read {
 /// The leaves that a start reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LeafReads {
-    /// Leaves before this one were asked for.
-    next: u64,
+    /// Groups that have a page, with the first one: the last of them is next. None: nobody has looked.
+    groups: Option<Vec<(u64, u64)>>,
     alone: Vec<Alone>,
-    /// What is being read. A tag is a place here.
-    under_way: Vec<Option<Read>>,
+    /// What is being read, and which home was asked for it first. A tag is a place here.
+    under_way: Vec<Option<(Read, DeviceId)>>,
     /// Groups of which a page was sound on another home alone.
     mended: Vec<u64>,
     /// A home that gave no answer. It is not asked first any more.
@@ -57,8 +58,16 @@ pub(super) struct PageEnded<'a> {
     pub(super) device: DeviceId,
     pub(super) tag: u64,
     pub(super) read: Result<&'a [u8], IoError>,
-    /// The home that is asked behind this one, if there is another.
-    pub(super) next: Option<DeviceId>,
+    /// All homes that have the leaves, in the order in which they are asked.
+    pub(super) homes: &'a [DeviceId],
+}
+
+impl PageEnded<'_> {
+    /// The home that is asked behind this one, unless all were. `first`: who was asked first.
+    fn next(&self, first: DeviceId) -> Option<DeviceId> {
+        let at = self.homes.iter().position(|&home| home == self.device)?;
+        Some(self.homes[(at + 1) % self.homes.len()]).filter(|&next| next != first)
+    }
 }
 
 impl LeafReads {
@@ -89,47 +98,47 @@ impl LeafReads {
                 self.under_way.push(None);
                 self.under_way.len() - 1
             });
-            self.under_way[tag] = Some(read);
+            self.under_way[tag] = Some((read, first));
             ask(first, (page, pages), tag as u64, io);
             *outstanding += 1;
         }
         false
     }
 
-    /// The next group that has pages. Those before it that lie at home are taken over.
-    fn next_group(&mut self, table: &Pages, recovered: &mut Recovered) -> Option<u64> {
-        while let Some(leaf) = table.next_leaf(self.next) {
-            self.next = leaf + 1;
-            let (group, part) = MapLeaf::of_leaf(leaf);
-            match (part, table.leaf(leaf).kind) {
-                (MapLeaf::Places(0), Kind::AtHome) => recovered.group_at_home(group),
-                (MapLeaf::Places(0), _) => return Some(group),
+    /// Groups that have a page, the first page last. Those that lie at home are taken over.
+    fn groups_by_page(table: &Pages, recovered: &mut Recovered) -> Vec<(u64, u64)> {
+        let (mut found, mut from) = (Vec::new(), 0);
+        while let Some(leaf) = table.next_leaf(from) {
+            from = leaf + 1;
+            let pointer = table.leaf(leaf);
+            match (MapLeaf::of_leaf(leaf), pointer.kind) {
+                ((group, MapLeaf::Places(0)), Kind::AtHome) => recovered.group_at_home(group),
+                ((group, MapLeaf::Places(0)), _) => found.push((pointer.page, group)),
                 _ => {}
             }
         }
-        None
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        found
     }
 
     fn next_run(&mut self, table: &Pages, recovered: &mut Recovered) -> Option<Run> {
-        let mut run: Option<Run> = None;
-        loop {
-            let before = self.next;
-            let Some(group) = self.next_group(table, recovered) else { return run };
+        let groups = self.groups.get_or_insert_with(|| Self::groups_by_page(table, recovered));
+        let &(first_page, _) = groups.last()?;
+        let within = |page: u64| (first_page..first_page + RUN_PAGES_MAX).contains(&page);
+        let mut run = Run { first_page, pages: 1, groups: Vec::new() };
+        while let Some(&(_, group)) = groups.last().filter(|(page, _)| within(*page)) {
             let pages = table.places(group);
-            let first = pages[0].1.page;
-            let known =
-                run.get_or_insert_with(|| Run { first_page: first, pages: 1, groups: Vec::new() });
-            let within =
-                |page: u64| (known.first_page..known.first_page + RUN_PAGES_MAX).contains(&page);
-            if !within(first) {
-                self.next = before;
-                return run;
+            // one that ends behind the run begins the next one
+            if !run.groups.is_empty() && !pages.iter().all(|(_, pointer)| within(pointer.page)) {
+                break;
             }
+            groups.pop();
             let behind = pages.iter().map(|(_, pointer)| pointer.page).filter(|&page| within(page));
             let last = behind.max().expect("its first page is");
-            known.pages = known.pages.max(last + 1 - known.first_page);
-            known.groups.push(group);
+            run.pages = run.pages.max(last + 1 - first_page);
+            run.groups.push(group);
         }
+        Some(run)
     }
 
     /// A read has ended. True: another one was sent for it.
@@ -147,13 +156,15 @@ impl LeafReads {
             self.silent = Some(ended.device);
         }
         let place = &mut self.under_way[ended.tag as usize];
-        match place.take().expect("what comes was asked for") {
+        let (read, first) = place.take().expect("what comes was asked for");
+        let next = ended.next(first);
+        match read {
             // a drive that gives no bytes is not asked for each of them
-            Read::Run(run) if ended.read.is_err() && ended.next.is_some() => {
-                let next = ended.next.expect("asked above");
+            Read::Run(run) if ended.read.is_err() && next.is_some() => {
+                let next = next.expect("asked above");
                 self.mended.extend_from_slice(&run.groups);
                 ask(next, (run.first_page, run.pages), ended.tag, io);
-                self.under_way[ended.tag as usize] = Some(Read::Run(run));
+                self.under_way[ended.tag as usize] = Some((Read::Run(run), first));
                 Ok(true)
             }
             Read::Run(run) => {
@@ -172,7 +183,7 @@ impl LeafReads {
                     let checked = table.check_leaf(leaf, bytes);
                     checked.map(|()| bytes).map_err(|error| error.to_string())
                 });
-                match (read, ended.next) {
+                match (read, next) {
                     (Ok(bytes), _) => {
                         alone.bytes.extend_from_slice(bytes);
                         if alone.is_whole(table) {
@@ -184,7 +195,7 @@ impl LeafReads {
                     }
                     (Err(_), Some(next)) => {
                         self.mended.push(alone.group);
-                        self.under_way[ended.tag as usize] = Some(Read::Alone(alone));
+                        self.under_way[ended.tag as usize] = Some((Read::Alone(alone), first));
                         ask(next, (wanted.page, 1), ended.tag, io);
                         Ok(true)
                     }
@@ -320,7 +331,7 @@ mod tests {
             let mut device = DeviceId(0);
             loop {
                 asked += 1;
-                let (page, pages) = match reads.under_way[tag].as_ref().unwrap() {
+                let (page, pages) = match &reads.under_way[tag].as_ref().unwrap().0 {
                     Read::Run(run) => (run.first_page, run.pages),
                     Read::Alone(alone) => (alone.wanted(&table).1.page, 1),
                 };
@@ -330,8 +341,8 @@ mod tests {
                     one[77] ^= u8::from(damaged(page, device.0));
                     bytes.extend_from_slice(&one);
                 }
-                let next = (device.0 == 0).then_some(DeviceId(1));
-                let ended = PageEnded { device, tag: tag as u64, read: Ok(&bytes), next };
+                let homes = &[DeviceId(0), DeviceId(1)];
+                let ended = PageEnded { device, tag: tag as u64, read: Ok(&bytes), homes };
                 if !reads.read_done(ended, &table, &mut found, &mut io)? {
                     break;
                 }
@@ -378,28 +389,44 @@ mod tests {
                 break;
             }
             let tag = reads.under_way.iter().position(Option::is_some).expect("it is being read");
-            let Some(Read::Run(run)) = reads.under_way[tag].clone() else { panic!("all is sound") };
+            let Some((Read::Run(run), asked)) = reads.under_way[tag].clone() else {
+                panic!("all is sound")
+            };
             let pages = run.first_page..run.first_page + run.pages;
             let bytes: Vec<u8> =
                 pages.flat_map(|page| area.get(&page).cloned().unwrap_or(vec![0; 4096])).collect();
+            let (tag, homes) = (tag as u64, &[DeviceId(0), DeviceId(1)][..]);
+            let end = |device, read| PageEnded { device, tag, read, homes };
             // what was asked of the first one before anybody knew
-            let tag = tag as u64;
-            if silent < 2 {
+            if asked == DeviceId(0) {
                 silent += 1;
-                let (device, next) = (DeviceId(0), Some(DeviceId(1)));
-                let ended = PageEnded { device, tag, read: Err(IoError::NoAnswer(device)), next };
-                assert!(
-                    reads
-                        .read_done(ended, &table, &mut found, &mut io)
-                        .expect("the other one is asked")
-                );
+                let ended = end(DeviceId(0), Err(IoError::NoAnswer(DeviceId(0))));
+                let is_asked = reads.read_done(ended, &table, &mut found, &mut io);
+                assert_eq!(is_asked, Ok(true), "the other one is asked");
             }
-            let ended = PageEnded { device: DeviceId(1), tag, read: Ok(&bytes), next: None };
-            assert!(!reads.read_done(ended, &table, &mut found, &mut io).expect("it is sound"));
+            let is_asked =
+                reads.read_done(end(DeviceId(1), Ok(&bytes)), &table, &mut found, &mut io);
+            assert_eq!(is_asked, Ok(false), "it is sound");
             outstanding -= 1;
         }
+        assert!((1..=2).contains(&silent), "{silent} reads were under way when it was silent");
         assert!(reads.is_silent(DeviceId(0)) && !reads.is_silent(DeviceId(1)));
         assert!(!reads.mended().is_empty(), "nobody knows what the first one has");
+    }
+
+    #[test]
+    fn every_home_is_asked_once_whoever_is_first() {
+        let homes = &[DeviceId(0), DeviceId(1), DeviceId(2)];
+        for (first, want) in [(0, [1, 2]), (1, [2, 0]), (2, [0, 1])] {
+            let mut device = DeviceId(first);
+            for next in want {
+                let ended = PageEnded { device, tag: 0, read: Ok(&[]), homes };
+                device = ended.next(DeviceId(first)).expect("not all were asked");
+                assert_eq!(device, DeviceId(next));
+            }
+            let ended = PageEnded { device, tag: 0, read: Ok(&[]), homes };
+            assert_eq!(ended.next(DeviceId(first)), None);
+        }
     }
 
     #[test]

@@ -231,9 +231,9 @@ impl Start {
         store: &mut Store,
         io: &mut DeviceIo,
     ) {
-        let next = self.home_behind(device, store, io);
+        let homes = store.metadata.sound_homes(io);
         let starting = self.starting();
-        let ended = PageEnded { device, tag, read, next };
+        let ended = PageEnded { device, tag, read, homes: &homes };
         let (table, recovered) = (store.checksums.table(), &mut starting.recovered);
         match starting.leaves.read_done(ended, table, recovered, io) {
             Ok(is_asked) => starting.outstanding += u32::from(is_asked),
