@@ -181,6 +181,7 @@ impl Engine {
             News::StartWritesOver => {
                 start.writes_over(store, volumes, migration, policy, replicas, io);
             }
+            News::Lags => store.run_lagging(volumes, migration, replicas, io),
             News::TakenOut { device, service, first } => {
                 let fault = (device, service, first);
                 store.tell_of_fault(fault, volumes, migration, policy, io);

@@ -48,6 +48,8 @@ pub(crate) enum News {
     StartWritesOver,
     /// A drive was taken out of service. `first`: it was in full service until then.
     TakenOut { device: DeviceId, service: Service, first: bool },
+    /// A drive lags that was not taken out of service, and the superblocks are to say so.
+    Lags,
 }
 
 /// The drives of a pool, and all that goes out to the event loop.

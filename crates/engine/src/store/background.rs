@@ -1,7 +1,7 @@
 //! Work on the metadata in the background: checkpoints, pages of home checksums, drives that lag, the replica.
 
 use crate::checkpoint::{Checkpoint, PageRead, PageReads, Parts};
-use crate::io::DeviceIo;
+use crate::io::{DeviceIo, News};
 use crate::map::Map;
 use crate::map::batches::Batches;
 use crate::map::checksums::HomeChecksums;
@@ -244,6 +244,7 @@ impl Store {
         let wanted = self.metadata_replica.run(&source, io);
         if let Some(device) = self.metadata_replica.lose_without_room() {
             self.metadata.note_lagging(device, io);
+            io.tell(News::Lags); // a commit of this turn may wait for the superblocks that say so
         } else if let Some(page) = wanted {
             self.metadata_replica.load_checksum_page(
                 page,
