@@ -7,6 +7,7 @@
 use crate::config::{PoolConfig, PoolDevice};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -17,7 +18,7 @@ use tandem_engine::format::FormatError;
 use tandem_engine::format::image::{self, IMAGE_PAGE_BYTES};
 use tandem_engine::format::pair::{self, PairRecord};
 use tandem_engine::format::pointer::{
-    self, Kind, MAP_TABLE, MapLeaf, PAGE_BYTES, POINTERS, PageName,
+    self, Kind, MAP_TABLE, MapLeaf, PAGE_BYTES, POINTERS, PageName, Pointer,
 };
 use tandem_engine::format::root::Root;
 use tandem_engine::format::superblock::Superblock;
@@ -309,8 +310,19 @@ impl Home {
         let named = |level, index| PageName { pool, table: MAP_TABLE, level, index };
         let tops = (0..).zip(root.map.top.iter().copied());
         let levels = root.map.levels();
-        let mut wanted: Vec<_> = tops.map(|(index, top)| (named(levels, index), top)).collect();
-        while let Some((name, pointer)) = wanted.pop() {
+        let tops = tops.map(|(index, top)| (named(levels, index), top));
+        // a level after the other, each in the order in which its pages lie
+        let mut wanted: VecDeque<_> = by_page(tops.collect()).into();
+        let mut next = Vec::new();
+        loop {
+            if wanted.is_empty() {
+                wanted = by_page(std::mem::take(&mut next)).into();
+            }
+            let Some((name, pointer)) = wanted.pop_front() else { break };
+            if pointer.kind == Kind::AtHome && name.level > 0 {
+                let error = "it says that a page of pointers lies at home";
+                found.bad.push(self.bad(part_of(name), layout.area_offset, error));
+            }
             let Some(page) = pointer.page() else { continue };
             let offset = layout.area_offset.saturating_add(page.saturating_mul(PAGE_BYTES));
             let is_leaf = name.level == 0;
@@ -334,7 +346,7 @@ impl Home {
                 Ok(below) => {
                     let below = (name.index * POINTERS as u64..).zip(below);
                     let named = |(index, below)| (named(name.level - 1, index), below);
-                    wanted.extend(below.map(named));
+                    next.extend(below.map(named).filter(|(_, below)| below.kind != Kind::Nothing));
                 }
                 Err(error) => found.bad.push(self.bad(part_of(name), offset, error)),
             }
@@ -373,6 +385,12 @@ impl Home {
         }
         Ok(())
     }
+}
+
+/// Pointers in the order of their pages.
+fn by_page(mut pointers: Vec<(PageName, Pointer)>) -> Vec<(PageName, Pointer)> {
+    pointers.sort_by_key(|(_, pointer)| pointer.page);
+    pointers
 }
 
 /// What a page of the map is called.
