@@ -24,8 +24,9 @@ const SNAPSHOTS_MAX: usize = 2;
 const SHARED: u64 = 128;
 /// An error is believed to come from the end of the server, if that comes so soon.
 const BELIEVED: Duration = Duration::from_secs(20);
-/// "No space" is believed where `df -i` calls so few files free: the table of objects is full of pieces. It is
-/// asked after the refusal, and others may have removed something by then.
+/// "No space" is believed where `df -i` calls so few files free, before or behind it: the table of objects is full of
+/// pieces. Others may remove something just behind a refusal, such as a snapshot. So one refusal alone is no lie. A
+/// second one with nothing between is, if more were free before it and behind it.
 const FREE_FILES_MAX: u64 = 64;
 
 /// How often each operation was carried out.
@@ -50,6 +51,8 @@ pub struct User {
     tree: Tree,
     /// What was called when the server went.
     in_flight: Option<Op>,
+    /// The last operation was refused for want of space, and then many files were called free.
+    had_room: bool,
     /// What its directory is in each snapshot that it has made.
     snapshots: BTreeMap<String, BTreeMap<String, Content>>,
     /// One whose making or deletion was not answered.
@@ -116,6 +119,7 @@ impl User {
             rng,
             tree: Tree::new(run, number),
             in_flight: None,
+            had_room: false,
             snapshots: BTreeMap::new(),
             doubtful: None,
             made: 0,
@@ -218,6 +222,7 @@ impl User {
         match result {
             Ok(value) => {
                 self.told.push(what.to_owned());
+                self.had_room = false;
                 if let Some(op) = op {
                     self.apply(&op);
                 }
@@ -247,7 +252,8 @@ impl User {
     /// out in part, since the kernel sends them in several requests.
     fn refused(&mut self, op: &Op) -> Result<(), Stop> {
         let Ok(room) = rustix::fs::statvfs(&self.mount) else { return Err(Stop::Gone) };
-        if room.f_ffree > FREE_FILES_MAX {
+        let has_room = room.f_ffree > FREE_FILES_MAX;
+        if std::mem::replace(&mut self.had_room, has_room) && has_room {
             let free = room.f_ffree;
             return Err(self.wrong(&format!("no space, though {free} files are called free")));
         }
