@@ -568,7 +568,7 @@ fn base_unpinned() {
 /// A home counts for the version that was copied, and the slot holds a newer one.
 #[test]
 fn home_by_slot() {
-    caught_by(Mutant::HomeBySlot, &["service/mios-e/542", "service/hdd-only/542"], "is at home as");
+    caught_by(Mutant::HomeBySlot, &["service/mios-d/738", "service/ssd-first/739"], "is at home as");
 }
 
 /// The only SSD is rolled back, and the drive that follows knows better.

@@ -112,22 +112,14 @@ impl Store {
     ) {
         assert!(layouts.len() == io.drives().len(), "each drive has a layout");
         let mut regions = Vec::new();
-        let mut next = 0u64;
         for want_log in [false, true] {
             for (id, layout) in layouts.iter().enumerate() {
                 let is_log = io.config().devices[id].role == Role::Hdd;
                 if is_log != want_log || layout.slot_count == 0 {
                     continue;
                 }
-                let count = layout.slot_count;
-                regions.push(SlotRegion {
-                    device: DeviceId(id as u8),
-                    is_log,
-                    first: next,
-                    count,
-                    offset_bytes: layout.slot_offset,
-                });
-                next += count;
+                let (device, count) = (DeviceId(id as u8), layout.slot_count);
+                regions.push(SlotRegion::new(device, is_log, count, layout.slot_offset));
             }
         }
         let blocks = logical_blocks(layouts, io);
@@ -162,7 +154,7 @@ impl Store {
         let homes: u64 = layouts.iter().map(|layout| layout.home_blocks).sum();
         let homes = if area_pages == 0 { 0 } else { homes };
         // what a stranger's superblock has beyond that takes no memory
-        let slots = self.map.slots().len() as u64;
+        let slots = self.map.slots().count();
         let needed = pointer::area_pages(pointer::groups_of(blocks), slots);
         let (pool, area_pages) = (io.config().pool, area_pages.min(needed));
         self.checksums.begin_life(pool, (blocks, homes), area_pages);

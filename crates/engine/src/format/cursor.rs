@@ -1,7 +1,7 @@
 //! How are numbers laid into bytes and taken out again? Little-endian, bounds-checked.
 
 use super::FormatError;
-use crate::map::slots::{number_from_disk, number_to_disk};
+use crate::map::slots::{pack, unpack};
 
 /// Appends numbers to a byte vector.
 #[derive(Debug, Default)]
@@ -32,9 +32,9 @@ impl Writer {
     pub(crate) fn u64(&mut self, value: u64) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
-    /// Appends the number of a block or slot, or `NONE`, in four bytes.
+    /// Appends the number of a block or slot, or `NONE`, in five bytes.
     pub(crate) fn number(&mut self, value: u64) {
-        self.u32(number_to_disk(value));
+        self.bytes.extend_from_slice(&pack(value));
     }
     /// Appends sixteen bytes.
     pub(crate) fn u128(&mut self, value: u128) {
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
     }
     /// The number of a block or slot, or `NONE`.
     pub(crate) fn number(&mut self) -> Result<u64, FormatError> {
-        Ok(number_from_disk(self.u32()?))
+        Ok(unpack(self.array()?))
     }
     /// Sixteen bytes.
     pub(crate) fn u128(&mut self) -> Result<u128, FormatError> {

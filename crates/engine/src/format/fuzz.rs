@@ -10,9 +10,9 @@ use super::replacement::Mark;
 use super::superblock::Superblock;
 use super::unit::{self, HEADER_BYTES, Unit};
 use super::{FormatError, crc32c, image, leaf, page, pointer, record, root};
+use crate::format::pointer::NUMBERS_END;
 use crate::map::NONE;
 use crate::map::attributes::Attributes;
-use crate::map::slots::NUMBERS_END;
 use tandem_block::BLOCK_BYTES;
 
 /// The pool that the units, roots and pages of a fuzzer belong to.

@@ -11,6 +11,7 @@
 use super::cursor::{Reader, Writer};
 use super::{FormatError, image, pointer};
 use crate::config::{EngineConfig, Role};
+use crate::map::slots::DRIVE_SLOTS_MAX;
 use tandem_block::{BLOCK_BYTES, KIB, MIB};
 
 /// Bytes kept for each superblock copy.
@@ -189,7 +190,7 @@ pub enum LayoutError {
     },
     /// More space than one set can number.
     #[error(
-        "a set can number 16 TiB of logical space and 16 TiB of slots: split the drives into two sets"
+        "a set can number 4 PiB of hard drives, and 64 TiB of slots on each drive: split the drives into two sets"
     )]
     TooLarge,
 }
@@ -242,7 +243,6 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
     // what those that are gone leave behind is said by the superblocks
     let mut layouts = vec![Layout::default(); config.devices.len()];
     let mut home_first = 0u64;
-    let mut slots_all = 0u64;
     for (index, device) in config.present() {
         let mut layout = Layout::default();
         let mut at = SUPERBLOCK_BYTES;
@@ -289,14 +289,18 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
                 home_first += layout.home_blocks;
             }
         }
-        slots_all += layout.slot_count;
         assert!(layout.is_sane(device.capacity_bytes), "planned layouts are sane: {layout:?}");
         layouts[index] = layout;
     }
-    if slots_all >= u64::from(u32::MAX) || home_first >= u64::from(u32::MAX) {
-        return Err(LayoutError::TooLarge);
-    }
-    Ok(layouts)
+    if can_be_numbered(&layouts) { Ok(layouts) } else { Err(LayoutError::TooLarge) }
+}
+
+/// Have homes and slots numbers?
+pub(crate) fn can_be_numbered(layouts: &[Layout]) -> bool {
+    let mut homes = layouts.iter().map(|layout| layout.home_blocks);
+    let homes = homes.try_fold(0u64, |sum, blocks| sum.checked_add(blocks));
+    homes.is_some_and(|homes| homes < pointer::NUMBERS_END)
+        && layouts.iter().all(|layout| layout.slot_count <= DRIVE_SLOTS_MAX)
 }
 
 /// Pages for the map of these drives: an upper bound, so that sizes do not depend on each other in a circle.
@@ -349,7 +353,7 @@ pub fn plan_fixed(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         .map(|d| d.capacity_bytes / BLOCK_BYTES)
         .sum();
     let hdds = config.devices.iter().filter(|d| d.role == Role::Hdd).count() as u64;
-    if ssd_blocks >= u64::from(u32::MAX) {
+    if ssd_blocks >= pointer::NUMBERS_END {
         return Err(LayoutError::TooLarge);
     }
     let mut layouts = Vec::new();

@@ -7,25 +7,25 @@
 //!
 //! ```text
 //! record  = kind u8, version u8, body length u16, body
-//! run     = flags u8, 0 u8, count u16, logical u32, ssd slot u32, log slot u32,
+//! run     = flags u8, 0 u8, count u16, logical u40, ssd slot u40, log slot u40,
 //!           checksum u32 x count (only with FLAG_CHECKSUMS)
-//! fragmented = flags u8, fragments u8, 0 u16, logical u32, ssd u32, log u32, base checksum u32,
-//!           (slot u32, checksum u32, mask u8, 0 u8 x 3) x fragments, oldest first
-//! object  = id u64, size u64, first logical u32, blocks u32, flags u32, name          a volume
+//! fragmented = flags u8, fragments u8, 0 u16, logical u40, ssd u40, log u40, base checksum u32,
+//!           (slot u40, checksum u32, mask u8) x fragments, oldest first
+//! object  = id u64, size u64, first logical u40, blocks u40, flags u32, name          a volume
 //! object, version 2 = id u64, size u64, origin u64, flags u32, name    a volume, or snapshot, in pieces
 //! gone    = id u64                                          an object, its blocks and attributes
 //! thin    = id u64, size u64, volume u64, owner u64, kind u8 (1 data, 2 directory), 0 u8 x 3
-//! piece   = object u64, offset u32, logical u32 (NONE: a hole), count u32, all in blocks
+//! piece   = object u64, offset u40, logical u40 (NONE: a hole), count u40, all in blocks
 //!           (version 2: its blocks may be other pieces', too)
 //! attribute = object u64, key length u16, key, value to the end
 //! attribute gone = object u64, key to the end
-//! homes   = logical u32, place u32, count u32        homes of these blocks lie there, in the numbering of blocks
+//! homes   = logical u40, place u40, count u40        homes of these blocks lie there, in the numbering of blocks
 //! ```
 
 use super::FormatError;
 use super::cursor::{Reader, Writer};
+use super::pointer::NUMBERS_END;
 use crate::map::runs::Piece;
-use crate::map::slots::NUMBERS_END;
 use crate::map::space::BlockRange;
 use crate::map::{Logical, NONE, Slot};
 use tandem_block::{KEY_BYTES_MAX, ObjectKind, VALUE_BYTES_MAX};
@@ -57,15 +57,24 @@ const FLAG_SNAPSHOT: u32 = 1;
 /// Blocks in one run record at most: the body length is 16 bits.
 pub(crate) const RUN_BLOCKS_MAX: usize = 8192;
 /// Bytes of the record of a run without its checksums: header and body.
-const RUN_RECORD_BYTES: usize = 4 + 16;
-/// Bytes of an object's record without its name: header and body.
-pub(crate) const OBJECT_RECORD_BYTES: usize = 4 + 30;
+const RUN_RECORD_BYTES: usize = 4 + 19;
+/// Bytes of the record of a block with so many fragments.
+const fn fragmented_record_bytes(fragments: usize) -> usize {
+    4 + 23 + 10 * fragments
+}
+/// Room that one more block may take in a body: a record with all fragments, and a run's header.
+pub(crate) const BLOCK_RECORDS_BYTES_MAX: usize =
+    RUN_RECORD_BYTES + fragmented_record_bytes(FRAGMENTS_MAX);
+/// Bytes of an object's record without its name, at most: header and body.
+pub(crate) const OBJECT_RECORD_BYTES: usize = 4 + 32;
+/// … where it lies in pieces.
+const IN_PIECES_RECORD_BYTES: usize = 4 + 30;
 /// Bytes of a thin object's record.
 pub(crate) const THIN_RECORD_BYTES: usize = 4 + 36;
 /// Bytes of the record of a piece.
-pub(crate) const PIECE_RECORD_BYTES: usize = 4 + 20;
+pub(crate) const PIECE_RECORD_BYTES: usize = 4 + 23;
 /// Bytes of the record of where homes lie.
-pub(crate) const HOMES_RECORD_BYTES: usize = 4 + 12;
+pub(crate) const HOMES_RECORD_BYTES: usize = 4 + 15;
 /// Bytes of the longest record of an object or a part of one.
 pub(crate) const OBJECTS_RECORD_BYTES_MAX: usize = 4 + 10 + KEY_BYTES_MAX + VALUE_BYTES_MAX;
 /// Sectors in a block bound the fragments that can lie over it.
@@ -273,7 +282,7 @@ impl RecordWriter {
         );
         self.close();
         self.updates += 1;
-        self.header(KIND_FRAGMENTED, 20 + 12 * record.fragments.len());
+        self.header(KIND_FRAGMENTED, fragmented_record_bytes(record.fragments.len()) - 4);
         self.out.u8(record.flags);
         self.out.u8(record.fragments.len() as u8);
         self.out.u16(0);
@@ -286,7 +295,7 @@ impl RecordWriter {
             assert!(fragment.slot != NONE, "a fragment is somewhere");
             self.out.number(fragment.slot);
             self.out.u32(fragment.checksum);
-            self.out.u32(u32::from(fragment.mask));
+            self.out.u8(fragment.mask);
         }
     }
 
@@ -298,7 +307,7 @@ impl RecordWriter {
                 object.first == 0 && object.blocks == 0,
                 "an object in pieces reserves no blocks"
             );
-            let body_bytes = OBJECT_RECORD_BYTES - 4 + object.name.len();
+            let body_bytes = IN_PIECES_RECORD_BYTES - 4 + object.name.len();
             self.header_of(KIND_OBJECT, VERSION_SHARED, body_bytes);
             self.out.u64(object.id);
             self.out.u64(object.size_bytes);
@@ -511,11 +520,11 @@ fn fragmented(reader: &mut Reader<'_>) -> Result<FragmentedRecord, FormatError> 
     let mut fragments = Vec::with_capacity(count);
     for _ in 0..count {
         let (slot, checksum) = (reader.number()?, reader.u32()?);
-        let mask = reader.u32()?;
-        if mask == 0 || mask >= 255 {
+        let mask = reader.u8()?;
+        if matches!(mask, 0 | 255) {
             return Err(field("mask", u64::from(mask)));
         }
-        fragments.push(FragmentRecord { slot, checksum, mask: mask as u8 });
+        fragments.push(FragmentRecord { slot, checksum, mask });
     }
     Ok(FragmentedRecord { flags, logical, ssd, log, checksum, fragments })
 }
@@ -677,12 +686,12 @@ mod tests {
     /// are fine, and one of them is changed in its bytes.
     #[test]
     fn numbers_end_where_those_of_the_format_do() {
-        let last = (NUMBERS_END - 1) as u32;
-        // where a number stands, and whether the record holds with the last one, and with none (0xFFFF_FFFF)
+        let last = NUMBERS_END - 1;
+        // where a number stands, and whether the record holds with the last one, and with none (all bits)
         let check = |bytes: &[u8], (at, holds, may_be_none): (usize, bool, bool)| {
-            for (number, holds) in [(last, holds), (u32::MAX, may_be_none)] {
+            for (number, holds) in [(last, holds), (NUMBERS_END, may_be_none)] {
                 let mut changed = bytes.to_vec();
-                changed[at..at + 4].copy_from_slice(&number.to_le_bytes());
+                changed[at..at + 5].copy_from_slice(&number.to_le_bytes()[..5]);
                 let found = decode(&changed);
                 assert_eq!(found.is_ok(), holds, "{number:#x} at {at} of {bytes:?}: {found:?}");
             }
@@ -691,17 +700,17 @@ mod tests {
         writer.block(0, 1, 2, 3, 4);
         let run = writer.take();
         // a run of one block would end at the first number that cannot be
-        for (at, may_be_none) in [(8, false), (12, true), (16, true)] {
+        for (at, may_be_none) in [(8, false), (13, true), (18, true)] {
             check(&run, (at, false, may_be_none));
         }
         writer.piece(9, Piece { offset: 5, logical: Some(77), count: 1 }, false);
         let piece = writer.take();
-        for place in [(12, true, false), (16, false, true), (20, false, false)] {
+        for place in [(12, true, false), (17, false, true), (22, false, false)] {
             check(&piece, place);
         }
         writer.homes(BlockRange { first: 3, count: 1 }, 70);
         let homes = writer.take();
-        (4..16).step_by(4).for_each(|at| check(&homes, (at, false, false)));
+        (4..19).step_by(5).for_each(|at| check(&homes, (at, false, false)));
     }
 
     #[test]

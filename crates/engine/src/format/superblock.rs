@@ -13,7 +13,7 @@
 
 use super::cursor::{Reader, Writer};
 use super::layout::Layout;
-use super::{FormatError, crc32c};
+use super::{FormatError, crc32c, pointer};
 use crate::config::Role;
 use tandem_block::BLOCK_BYTES;
 
@@ -199,7 +199,7 @@ fn standings_of(reader: &mut Reader<'_>, members: usize) -> Result<Vec<Standing>
             2 => {
                 let (home_first, home_blocks) = (reader.u64()?, reader.u64()?);
                 let slot_count = reader.u64()?;
-                let most = u64::from(u32::MAX);
+                let most = pointer::NUMBERS_END;
                 if home_first > most || home_blocks > most || slot_count > most {
                     let (field, value) = ("numbers of a drive that is gone", slot_count);
                     return Err(FormatError::Field { what: WHAT, field, value });
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn the_most_members_have_room() {
         let member = |uuid| Member { uuid, role: Role::Hdd, capacity_bytes: 1 << 30 };
-        let numbered = Numbered { home_first: 9, home_blocks: 1, slot_count: u64::from(u32::MAX) };
+        let numbered = Numbered { home_first: 9, home_blocks: 1, slot_count: pointer::NUMBERS_END };
         let mut standings = vec![Standing::Gone(numbered); MEMBERS_MAX];
         standings[1] = Standing::Serves;
         let most = Superblock {

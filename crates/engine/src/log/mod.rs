@@ -248,14 +248,7 @@ mod tests {
     use tandem_block::DeviceId;
 
     fn log() -> Log {
-        let region = SlotRegion {
-            device: DeviceId(0),
-            is_log: true,
-            first: 100,
-            count: 40,
-            offset_bytes: 0,
-        };
-        Log::new(region, 10)
+        Log::new(SlotRegion { first: 100, ..SlotRegion::new(DeviceId(0), true, 40, 0) }, 10)
     }
 
     #[test]

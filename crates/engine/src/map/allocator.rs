@@ -33,6 +33,12 @@ impl Allocator {
         Allocator { first: region.first, free, free_count: region.count, cursor: 0 }
     }
 
+    /// Is the slot of this SSD?
+    #[inline]
+    pub(crate) fn has(&self, slot: Slot) -> bool {
+        slot >= self.first && slot - self.first < self.slot_count()
+    }
+
     /// Free slots.
     pub(crate) fn free_count(&self) -> u64 {
         self.free_count

@@ -15,14 +15,9 @@ impl Map {
     /// A map that takes as much memory as one of its size can: each slot is some block's, far from those of its
     /// neighbours, and every other home is valid. For those who ask how much memory a pool may take.
     pub fn filled(ssd_slots: u64, log_slots: u64, blocks: u64) -> Map {
-        let region = |device, is_log, first, count| SlotRegion {
-            device: DeviceId(device),
-            is_log,
-            first,
-            count,
-            offset_bytes: 0,
-        };
-        let regions = vec![region(0, false, 0, ssd_slots), region(1, true, ssd_slots, log_slots)];
+        let ssd = SlotRegion::new(DeviceId(0), false, ssd_slots, 0);
+        let log = SlotRegion::new(DeviceId(1), true, log_slots, 0);
+        let (regions, log_first) = (vec![ssd, log], log.first);
         let mut map = Map::new(regions, blocks as usize, 2);
         for block in (0..blocks).step_by(2) {
             map.leaves.assume_home(block, 1);
@@ -31,7 +26,7 @@ impl Map {
         let mut block = 0;
         // a block has one slot of a kind
         let of_ssd = 0..ssd_slots.min(blocks);
-        for slot in of_ssd.chain(ssd_slots..ssd_slots + log_slots.min(blocks)) {
+        for slot in of_ssd.chain(log_first..log_first + log_slots.min(blocks)) {
             block = (block + 2_654_435_761) % blocks;
             let old = map.leaves.get(block);
             let new = if slot < ssd_slots {
@@ -62,7 +57,7 @@ impl Map {
 
     /// Slots that a record names.
     pub(crate) fn recorded_slots(&self) -> impl Iterator<Item = Slot> + '_ {
-        (0..self.slots.len() as Slot).filter(|slot| self.slots.is_recorded(*slot))
+        self.slots.all().filter(|slot| self.slots.is_recorded(*slot))
     }
 
     /// Blocks that lie in some slot, with their state bits.

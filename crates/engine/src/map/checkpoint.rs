@@ -211,7 +211,7 @@ impl Recovered {
     pub(crate) fn group(&mut self, group: u64, image: &LeafImage) -> bool {
         let slots = image.slots.iter().map(|(slot, _)| slot);
         let slots = slots.chain(image.fragments.iter().flatten().map(|fragment| &fragment.slot));
-        let exist = slots.into_iter().all(|slot| *slot < self.claims.len() as Slot);
+        let exist = slots.into_iter().all(|slot| self.claims.have(*slot, 1));
         let has_home = image.homes.iter().any(|word| *word != 0);
         if !exist || !image.is_within(self.blocks_of(group)) || has_home && !self.has_homes {
             return false;
@@ -243,7 +243,7 @@ impl Recovered {
         self.is_replaced.set(block as usize, true);
         // the log place of a tail was never known to be durable: the SSD copy is the truth
         let (slot, checksum) = places.ssd.or(places.log).unwrap_or((NONE, 0));
-        let exists = |slot: Slot| (slot as usize) < self.claims.len();
+        let exists = |slot: Slot| self.claims.have(slot, 1);
         assert!(slot == NONE || exists(slot), "the caller has looked for slot {slot}");
         if !places.fragments.is_empty() {
             let exist = places.fragments.iter().all(|fragment| exists(fragment.1));
@@ -272,7 +272,7 @@ impl Recovered {
             let behind = owned.partition_point(|range| range.first <= block);
             behind == 0 || block - owned[behind - 1].first >= owned[behind - 1].count
         };
-        let claimed = (0..self.claims.len() as Slot).map(|slot| self.claims.owner(slot));
+        let claimed = self.claims.all().map(|slot| self.claims.owner(slot));
         let mut found: Vec<Logical> = claimed
             .filter(|&owner| owner != NONE)
             .chain(self.contested.iter().map(|claim| claim.0))
@@ -311,7 +311,8 @@ impl Recovered {
     pub(crate) fn install(mut self, map: &mut Map) -> Result<(), String> {
         assert!(map.leaves.has_no_slot() && map.pending_blocks == 0, "it goes into an empty map");
         assert!(
-            self.claims.len() == map.slots.len() && self.homes.len() == map.leaves.block_count(),
+            self.claims.count() == map.slots.count()
+                && self.homes.len() == map.leaves.block_count(),
             "what was read is of this map"
         );
         let mut from = 0;
@@ -321,7 +322,8 @@ impl Recovered {
             from = end;
         }
         map.slots = std::mem::take(&mut self.claims);
-        for slot in 0..map.slots.len() as Slot {
+        let regions = map.slots.regions().to_vec();
+        for slot in regions.iter().flat_map(SlotRegion::slots) {
             let block = map.slots.owner(slot);
             if block == NONE {
                 continue;
@@ -396,16 +398,11 @@ impl Map {
     }
 
     fn take_from_allocator(&mut self, slot: Slot) {
-        let mut first = 0;
-        for (allocator, closed) in self.allocators.iter_mut().zip(&self.closed) {
-            if slot < first + allocator.slot_count() {
-                allocator.take(slot);
-                assert!(*closed || self.ssd_free > 0, "what is free of open SSDs is counted");
-                self.ssd_free -= u64::from(!closed);
-                return;
-            }
-            first += allocator.slot_count();
-        }
+        let Some(ssd) = self.allocator_of(slot) else { return };
+        self.allocators[ssd].take(slot);
+        let closed = self.closed[ssd];
+        assert!(closed || self.ssd_free > 0, "what is free of open SSDs is counted");
+        self.ssd_free -= u64::from(!closed);
     }
 
     pub(super) fn install_fragments(
@@ -439,7 +436,7 @@ impl Map {
     }
 
     fn install_taken(&mut self, slot: Slot, block: Logical, checksum: u32) -> Result<(), String> {
-        if slot as usize >= self.slots.len() {
+        if !self.slots.have(slot, 1) {
             return Err(format!(
                 "block {block} is said to lie in slot {slot}, which does not exist"
             ));

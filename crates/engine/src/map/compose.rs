@@ -7,7 +7,8 @@ use super::entry::{LOG, SSD};
 use super::{Entry, Hinted, Logical, Map, NONE, Slot, Touch};
 use crate::format::pointer::LEAF_BLOCKS;
 use crate::format::record::{
-    FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, FragmentRecord, FragmentedRecord, RecordWriter,
+    BLOCK_RECORDS_BYTES_MAX, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, FragmentRecord,
+    FragmentedRecord, RecordWriter,
 };
 
 /// Which volatile places a batch may call durable.
@@ -53,9 +54,6 @@ enum Queue {
 /// How many touches ahead of its record memory is asked for a block: the records between take that long.
 const COMPOSED_AHEAD: usize = 8;
 
-/// Room that one more block may take in a body: a record with eight fragments, and a run's header.
-const RECORD_BYTES_MAX: usize = 160;
-
 impl Map {
     /// Records every touched block whose places are all durable (or covered), and moves the others
     /// on to the queue of what they still wait for.
@@ -66,7 +64,7 @@ impl Map {
         records: &mut RecordWriter,
     ) -> Batch {
         let mut batch = Batch::default();
-        assert!(limits.body_bytes >= RECORD_BYTES_MAX, "the longest record fits a body");
+        assert!(limits.body_bytes >= BLOCK_RECORDS_BYTES_MAX, "the longest record fits a body");
         let ready = std::mem::take(&mut self.pending.ready);
         self.compose_queue(ready, Queue::Ready, cover, limits, records, &mut batch);
         if cover == Cover::SsdFlush {
@@ -119,7 +117,7 @@ impl Map {
                     self.put_back(Hinted { touch: rest, slot: hint }, queue);
                     break;
                 }
-                if records.len_bytes() + RECORD_BYTES_MAX > limits.body_bytes {
+                if records.len_bytes() + BLOCK_RECORDS_BYTES_MAX > limits.body_bytes {
                     batch.updates += records.updates();
                     batch.bodies.push(records.take());
                 }

@@ -1,11 +1,11 @@
 //! Where 1,024 logical blocks live that follow each other.
 //!
 //! A leaf has 16 rows of 64 blocks. A row has five words of bits, which say where each of its blocks lies, and
-//! the slots that they lie in: four bytes for each, in the order of the blocks. How many bits are set before a
+//! the slots that they lie in: five bytes for each, in the order of the blocks. How many bits are set before a
 //! block's own says where its slot stands. A leaf whose blocks lie in no slot and are all alike has no rows.
 
 use super::entry::{Entry, FRAGMENTS, HOME, LOG, SSD};
-use super::slots::{NONE, number_from_disk, number_to_disk};
+use super::slots::{NONE, Packed, pack, unpack};
 
 /// Blocks of a leaf.
 pub(super) const LEAF_BLOCKS: u64 = LEAF_ROWS as u64 * ROW_BLOCKS;
@@ -14,13 +14,12 @@ const LEAF_ROWS: usize = 16;
 pub(super) const ROW_BLOCKS: u64 = u64::BITS as u64;
 pub(super) const SLOT_BLOCKS: u64 = 16;
 
-/// A slot as a row keeps it: the format has no larger numbers.
-type Packed = u32;
-
-/// Slots that a row has room for, in the steps in which it grows. Memory is given in multiples of 16 bytes, of
-/// which 8 are the allocator's own.
+/// Bytes of the slots that a row has room for, in the steps in which it grows. Memory is given in multiples of 16
+/// bytes, of which 8 are the allocator's own.
 const ALLOCATOR_BYTES: usize = 8;
-const ROOMS: [usize; 9] = [6, 10, 14, 22, 30, 46, 64, 94, 128];
+const ROOMS_BYTES: [usize; 9] = [24, 40, 56, 88, 120, 184, 248, 376, 648];
+/// Slots that a row with few has room for.
+const ROOM_MIN: usize = ROOMS_BYTES[0] / size_of::<Packed>();
 
 /// 64 blocks: a cache line.
 #[derive(Clone, Debug, Default)]
@@ -63,8 +62,8 @@ impl LeafRow {
         let (on_ssd, in_log) = (self.ssd & bit != 0, self.log & bit != 0);
         Entry {
             home: self.homes & bit != 0,
-            ssd: if on_ssd { number_from_disk(self.slots[at]) } else { NONE },
-            log: if in_log { number_from_disk(self.slots[at + usize::from(on_ssd)]) } else { NONE },
+            ssd: if on_ssd { unpack(self.slots[at]) } else { NONE },
+            log: if in_log { unpack(self.slots[at + usize::from(on_ssd)]) } else { NONE },
             fragmented: self.fragmented & bit != 0,
         }
     }
@@ -82,7 +81,7 @@ impl LeafRow {
             self.give_room_back();
         }
         let slots = [new.ssd, new.log].into_iter().filter(|slot| *slot != NONE);
-        slots.zip(at..).for_each(|(slot, at)| self.slots[at] = number_to_disk(slot));
+        slots.zip(at..).for_each(|(slot, at)| self.slots[at] = pack(slot));
         for (word, value) in [
             (&mut self.homes, new.home),
             (&mut self.ssd, new.ssd != NONE),
@@ -97,7 +96,8 @@ impl LeafRow {
     fn make_room(&mut self, more: usize) {
         let wanted = self.slots.len() + more;
         if wanted > self.slots.capacity() {
-            let room = ROOMS.into_iter().find(|room| *room >= wanted);
+            let mut rooms = ROOMS_BYTES.into_iter().map(|bytes| bytes / size_of::<Packed>());
+            let room = rooms.find(|room| *room >= wanted);
             let room = room.expect("a block has two slots at most");
             self.slots.reserve_exact(room - self.slots.len());
         }
@@ -108,7 +108,7 @@ impl LeafRow {
         let used = self.slots.len();
         if used == 0 {
             self.slots = Vec::new();
-        } else if 2 * used + ROOMS[0] <= self.slots.capacity() {
+        } else if 2 * used + ROOM_MIN <= self.slots.capacity() {
             self.slots.shrink_to(used + used / 4);
         }
     }
@@ -347,8 +347,8 @@ fn set(word: &mut u64, bit: u64, value: bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::slots::NUMBERS_END;
     use super::*;
+    use crate::format::pointer::NUMBERS_END;
     use tandem_block::Rng;
 
     fn entry(rng: &mut Rng, density_ppm: u64) -> Entry {
@@ -378,7 +378,7 @@ mod tests {
             compare(&leaf, &plain);
             let slots: usize = plain.iter().map(slots_of).sum();
             let rows = LEAF_ROWS * size_of::<LeafRow>();
-            let most = rows + 12 * slots + LEAF_ROWS * size_of::<Packed>() * 2 * ROOMS[0];
+            let most = rows + 12 * slots + LEAF_ROWS * 2 * ROOMS_BYTES[0];
             assert!(leaf.memory_bytes() <= most, "{} of {most} bytes", leaf.memory_bytes());
             for block in 0..LEAF_BLOCKS {
                 leaf.replace(block, Entry::NOWHERE);

@@ -510,18 +510,17 @@ impl Map {
         assert!(run.count > 0, "slots are given back");
         assert!(!self.slots.is_recorded(first), "no record names slot {first}");
         assert!(!self.slots.is_place(first), "no block lies in slot {first}");
-        let mut base = 0;
-        for (allocator, closed) in self.allocators.iter_mut().zip(&self.closed) {
-            if first < base + allocator.slot_count() {
-                if !closed {
-                    self.ssd_free += run.count;
-                    assert!(self.ssd_free <= self.ssd_slots, "no more is free than there is");
-                }
-                return allocator.release(run);
-            }
-            base += allocator.slot_count();
+        let ssd = self.allocator_of(first).expect("a slot that is given back is of an SSD");
+        if !self.closed[ssd] {
+            self.ssd_free += run.count;
+            assert!(self.ssd_free <= self.ssd_slots, "no more is free than there is");
         }
-        unreachable!("SSD slots come first in the numbering");
+        self.allocators[ssd].release(run);
+    }
+
+    /// Position of the SSD that the slot is of.
+    fn allocator_of(&self, slot: Slot) -> Option<usize> {
+        self.allocators.iter().position(|allocator| allocator.has(slot))
     }
 
     /// A place that the block no longer needs: kept if it is recorded, free if not.

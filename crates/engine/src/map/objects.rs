@@ -20,9 +20,9 @@ use super::attributes::Attributes;
 use super::changes::Changes;
 use super::homes::Homes;
 use super::runs::{Piece, Runs};
-use super::slots::NUMBERS_END;
 pub use super::space::BlockRange;
 use super::space::Space;
+use crate::format::pointer::NUMBERS_END;
 use crate::format::record::{
     HOMES_RECORD_BYTES, InPieces, ObjectRecord, PIECE_RECORD_BYTES, RecordWriter,
     THIN_RECORD_BYTES, ThinRecord,

@@ -1,49 +1,73 @@
 //! What lies in each 4 KiB slot of an SSD or of an HDD log?
 //!
-//! Source: design decision 7. A slot is one block of data space outside the homes. All slots of all
-//! drives share one numbering, so that a place fits 32 bits (16 TiB of SSD and log per set).
-//! Eight bytes a slot: the owner (a logical block) and the CRC-32C of the contents, in tables of their
+//! Source: design decision 7. A slot is one block of data space outside the homes. Its number has 40 bits: the
+//! drive, and the number on the drive. So drives come and go, and no other slot gets another number.
+//! Nine bytes a slot: the owner (a logical block) and the CRC-32C of the contents, in tables of their
 //! own, since a search looks at owners alone. Both begin as zeroes, so that slots that were never used
 //! take no memory.
 
 use super::bits::Bits;
+use crate::format::pointer::NUMBERS_END;
 use tandem_block::{BLOCK_BYTES, DeviceId, Table};
 
-/// Number of a slot, over all drives of the set.
+/// Number of a slot: which drive, and which slot of it.
 pub type Slot = u64;
 /// Number of a logical block, over all objects of the set.
 pub type Logical = u64;
 /// No slot, or no owner.
 pub const NONE: u64 = u64::MAX;
 
-/// Numbers of blocks and slots on the drives are below this one, which stands for `NONE` there.
-pub(crate) const NUMBERS_END: u64 = u32::MAX as u64;
+/// Bits of a slot's number on its drive: 64 TiB.
+const SLOT_BITS: u32 = 34;
+/// Slots of a drive at most.
+pub(crate) const DRIVE_SLOTS_MAX: u64 = (1 << SLOT_BITS) - 1;
+/// Drives with slots at most.
+const DRIVES_MAX: u64 = 1 << (40 - SLOT_BITS);
 
-/// The number of a block or slot, or `NONE`, as it stands on a drive.
+/// A number of 40 bits as it is kept.
+pub(crate) type Packed = [u8; 5];
+
+/// The first slot of a drive.
+pub(crate) const fn first_slot(device: DeviceId) -> Slot {
+    assert!((device.0 as u64) < DRIVES_MAX, "a slot's number has room for its drive");
+    (device.0 as u64) << SLOT_BITS
+}
+
+/// Which drive the slot is of, as an index, and which one it is there.
+#[inline]
+const fn split(slot: Slot) -> (usize, usize) {
+    ((slot >> SLOT_BITS) as usize, (slot & DRIVE_SLOTS_MAX) as usize)
+}
+
+/// The number of a block or slot, or `NONE`, in five bytes.
 ///
 /// # Panics
 /// If a set cannot have that many: the layout has looked.
-pub(crate) fn number_to_disk(number: u64) -> u32 {
-    if number == NONE {
-        return u32::MAX;
-    }
-    assert!(number < NUMBERS_END, "blocks and slots are numbered as the format can");
-    number as u32
+#[inline]
+pub(crate) fn pack(number: u64) -> Packed {
+    assert!(
+        number == NONE || number < NUMBERS_END,
+        "blocks and slots are numbered as the format can"
+    );
+    let [a, b, c, d, e, ..] = number.to_le_bytes();
+    [a, b, c, d, e]
 }
 
-/// The number of a block or slot, or `NONE`, from a drive.
-pub(crate) fn number_from_disk(number: u32) -> u64 {
-    if number == u32::MAX { NONE } else { u64::from(number) }
+/// The number of a block or slot, or `NONE`, from five bytes.
+#[inline]
+pub(crate) fn unpack([a, b, c, d, e]: Packed) -> u64 {
+    let number = u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]);
+    if number == NUMBERS_END { NONE } else { number }
 }
 
-/// The slots of one drive: a contiguous part of the numbering.
+/// The slots of one drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotRegion {
     /// Which drive.
     pub device: DeviceId,
     /// Is it an HDD log?
     pub(crate) is_log: bool,
-    /// Number of its first slot.
+    /// Number of its first slot: `first_slot` of the drive.
     pub first: Slot,
     /// How many.
     pub count: u64,
@@ -52,9 +76,19 @@ pub struct SlotRegion {
 }
 
 impl SlotRegion {
+    /// So many slots of a drive, from this byte of it on.
+    pub(crate) const fn new(device: DeviceId, is_log: bool, count: u64, offset_bytes: u64) -> Self {
+        SlotRegion { device, is_log, first: first_slot(device), count, offset_bytes }
+    }
+
     /// Does the slot lie in this region?
     pub(crate) const fn contains(&self, slot: Slot) -> bool {
         slot >= self.first && slot - self.first < self.count
+    }
+
+    /// Its slots.
+    pub fn slots(&self) -> std::ops::Range<Slot> {
+        self.first..self.first + self.count
     }
 
     /// Where the slot lies on its drive, in bytes.
@@ -64,43 +98,65 @@ impl SlotRegion {
     }
 }
 
-/// Owners, checksums and the recorded state of every slot.
+/// The tables of one drive's slots.
 #[derive(Clone, Debug, Default)]
-pub struct Slots {
+struct DriveSlots {
     /// The complement of each slot's owner: zero is `NONE`.
-    owners: Table<u32>,
+    owners: Table<Packed>,
     checksums: Table<u32>,
     /// Named by the newest journal batch (or an older one) and not displaced by it.
     recorded: Bits,
     /// A current place of its owner. Slots that were left keep their owner, so that leaving one
     /// touches no more than a bit.
     current: Bits,
+}
+
+impl DriveSlots {
+    fn new(count: usize) -> Self {
+        DriveSlots {
+            owners: Table::new(count),
+            checksums: Table::new(count),
+            recorded: Bits::new(count),
+            current: Bits::new(count),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.owners.memory_bytes()
+            + self.checksums.memory_bytes()
+            + self.recorded.memory_bytes()
+            + self.current.memory_bytes()
+    }
+}
+
+/// Owners, checksums and the recorded state of every slot.
+#[derive(Clone, Debug, Default)]
+pub struct Slots {
+    /// By drive: of one that has no slots they are empty.
+    drives: Vec<DriveSlots>,
     regions: Vec<SlotRegion>,
-    log_first: Slot,
+    /// The drives whose slots are logs, a bit for each.
+    logs: u64,
 }
 
 impl Slots {
-    /// Slots for these regions, which must be numbered without gaps, SSDs before logs.
+    /// Slots for these regions, at most one for each drive, SSDs before logs.
     pub(crate) fn new(regions: Vec<SlotRegion>) -> Self {
-        let mut next = 0u64;
-        let mut log_seen = false;
+        let mut slots = Slots::default();
         for region in &regions {
-            assert_eq!(region.first, next, "slot regions must be numbered without gaps");
-            assert!(!log_seen || region.is_log, "SSD regions come before log regions");
-            log_seen |= region.is_log;
-            next = next.checked_add(region.count).expect("checked by the layout");
+            let (drive, _) = split(region.first);
+            assert_eq!(region.first, first_slot(region.device), "slots are numbered by drive");
+            assert!(region.count <= DRIVE_SLOTS_MAX, "a drive has at most 2^34 - 1 slots");
+            assert!(slots.logs == 0 || region.is_log, "SSD regions come before log regions");
+            if slots.drives.len() <= drive {
+                slots.drives.resize_with(drive + 1, DriveSlots::default);
+            }
+            assert!(slots.drives[drive].owners.is_empty(), "a drive has one region of slots");
+            slots.drives[drive] = DriveSlots::new(region.count as usize);
+            slots.logs |= u64::from(region.is_log) << drive;
         }
-        assert!(next < NUMBERS_END, "at most 2^32 - 1 slots");
-        let log_first = regions.iter().find(|r| r.is_log).map_or(next, |r| r.first);
-        let total = next as usize;
-        Slots {
-            owners: Table::new(total),
-            checksums: Table::new(total),
-            recorded: Bits::new(total),
-            current: Bits::new(total),
-            regions,
-            log_first,
-        }
+        slots.regions = regions;
+        slots
     }
 
     /// The slots of a drive lie from another byte of it on: another one has taken its place.
@@ -113,30 +169,46 @@ impl Slots {
     }
 
     /// How many slots there are in all.
-    pub(crate) fn len(&self) -> usize {
-        self.owners.len()
+    pub(crate) fn count(&self) -> u64 {
+        self.regions.iter().map(|region| region.count).sum()
+    }
+
+    /// All slots, drive by drive.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.regions.iter().flat_map(SlotRegion::slots)
+    }
+
+    /// Are all of these slots of one drive?
+    pub(crate) fn have(&self, first: Slot, count: u64) -> bool {
+        let (drive, at) = split(first);
+        let slots = self.drives.get(drive).map_or(0, |drive| drive.owners.len() as u64);
+        (at as u64).checked_add(count).is_some_and(|end| end <= slots)
     }
 
     /// Who owns the slot, or owned it last; `NONE` if nobody ever did.
     #[inline]
     pub fn owner(&self, slot: Slot) -> Logical {
-        number_from_disk(!self.owners[slot as usize])
+        let (drive, at) = split(slot);
+        unpack(self.drives[drive].owners[at].map(|byte| !byte))
     }
 
     /// The CRC-32C (or token digest) of the slot's block, also when it has lost its owner: reads may
     /// still be under way.
     #[inline]
     pub fn checksum(&self, slot: Slot) -> u32 {
-        self.checksums[slot as usize]
+        let (drive, at) = split(slot);
+        self.drives[drive].checksums[at]
     }
 
     /// Asks memory for all that is known of a slot.
     #[inline]
     pub(crate) fn prefetch(&self, slot: Slot) {
-        self.owners.prefetch(slot as usize);
-        self.checksums.prefetch(slot as usize);
-        self.recorded.prefetch(slot as usize);
-        self.current.prefetch(slot as usize);
+        let (drive, at) = split(slot);
+        let drive = &self.drives[drive];
+        drive.owners.prefetch(at);
+        drive.checksums.prefetch(at);
+        drive.recorded.prefetch(at);
+        drive.current.prefetch(at);
     }
 
     /// Gives the slot to a logical block.
@@ -145,53 +217,60 @@ impl Slots {
         debug_assert_ne!(owner, NONE);
         assert!(!self.is_recorded(slot), "slot {slot} keeps what a record names there");
         assert!(!self.is_place(slot), "slot {slot} is given to one block at a time");
-        self.owners[slot as usize] = !number_to_disk(owner);
-        self.checksums[slot as usize] = checksum;
-        self.current.set(slot as usize, true);
+        let (drive, at) = split(slot);
+        let drive = &mut self.drives[drive];
+        drive.owners[at] = pack(owner).map(|byte| !byte);
+        drive.checksums[at] = checksum;
+        drive.current.set(at, true);
     }
 
     /// The owner has left the slot: it is current no more.
     #[inline]
     pub(crate) fn leave(&mut self, slot: Slot) {
         assert!(self.is_place(slot), "slot {slot} is left once");
-        self.current.set(slot as usize, false);
+        let (drive, at) = split(slot);
+        self.drives[drive].current.set(at, false);
     }
 
     /// Is the slot a current place of this block?
     #[inline]
     pub fn is_current(&self, slot: Slot, block: Logical) -> bool {
-        self.current.get(slot as usize) && self.owner(slot) == block
+        self.is_place(slot) && self.owner(slot) == block
     }
 
     /// Is the slot a current place of any block?
     #[inline]
     pub(crate) fn is_place(&self, slot: Slot) -> bool {
-        self.current.get(slot as usize)
+        let (drive, at) = split(slot);
+        self.drives[drive].current.get(at)
     }
 
     /// Takes the slot from its owner.
     #[inline]
     pub(crate) fn disown(&mut self, slot: Slot) {
         assert!(!self.is_place(slot), "slot {slot} was left before it has no owner");
-        self.owners[slot as usize] = !number_to_disk(NONE);
+        let (drive, at) = split(slot);
+        self.drives[drive].owners[at] = Packed::default();
     }
 
     /// Is the slot named by a journal batch that was composed?
     #[inline]
     pub(crate) fn is_recorded(&self, slot: Slot) -> bool {
-        self.recorded.get(slot as usize)
+        let (drive, at) = split(slot);
+        self.drives[drive].recorded.get(at)
     }
 
     /// Notes that a composed batch names the slot.
     #[inline]
     pub(crate) fn set_recorded(&mut self, slot: Slot, value: bool) {
-        self.recorded.set(slot as usize, value);
+        let (drive, at) = split(slot);
+        self.drives[drive].recorded.set(at, value);
     }
 
     /// Does the slot belong to an HDD log?
     #[inline]
     pub(crate) fn is_log(&self, slot: Slot) -> bool {
-        slot >= self.log_first
+        self.logs >> (slot >> SLOT_BITS) & 1 == 1
     }
 
     /// The region that holds the slot.
@@ -206,10 +285,7 @@ impl Slots {
 
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.owners.memory_bytes()
-            + self.checksums.memory_bytes()
-            + self.recorded.memory_bytes()
-            + self.current.memory_bytes()
+        self.drives.iter().map(DriveSlots::memory_bytes).sum()
     }
 }
 
@@ -218,16 +294,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_from_a_drive() {
-        for number in [0, 1, NUMBERS_END - 1, NONE] {
-            assert_eq!(number_from_disk(number_to_disk(number)), number);
+    fn numbers_come_back_from_their_bytes() {
+        for number in [0, 1, 1 << 32, NUMBERS_END - 1, NONE] {
+            assert_eq!(unpack(pack(number)), number);
         }
-        assert_eq!(number_to_disk(NONE), u32::MAX);
+        assert_eq!((pack(NONE), pack(258)), ([0xff; 5], [2, 1, 0, 0, 0]));
     }
 
     #[test]
     #[should_panic(expected = "numbered as the format can")]
     fn a_number_that_the_format_has_not_is_not_written() {
-        number_to_disk(NUMBERS_END);
+        pack(NUMBERS_END);
+    }
+
+    /// Drives need not follow each other, and the last one has the last numbers.
+    #[test]
+    fn each_drive_has_its_own_slots() {
+        let region = |device, is_log, count| SlotRegion::new(DeviceId(device), is_log, count, 4096);
+        let mut slots =
+            Slots::new(vec![region(3, false, 10), region(0, true, 7), region(63, true, 5)]);
+        assert_eq!((slots.count(), slots.all().count()), (22, 22));
+        let last = first_slot(DeviceId(63)) + 4;
+        assert!(slots.is_log(last) && slots.is_log(6) && !slots.is_log(first_slot(DeviceId(3))));
+        for (first, count, exist) in [
+            (0, 7, true),
+            (0, 8, false),
+            (7, 1, false),
+            (first_slot(DeviceId(1)), 1, false),
+            (first_slot(DeviceId(2)), 1, false),
+            (first_slot(DeviceId(3)) + 2, 8, true),
+            (last, 1, true),
+            (last, 2, false),
+            (NUMBERS_END - 1, 1, false),
+            (NUMBERS_END - 1, u64::MAX, false),
+        ] {
+            assert_eq!(slots.have(first, count), exist, "{count} from {first:#x} on");
+        }
+        slots.assign(last, 1 << 39, 77);
+        assert_eq!((slots.owner(last), slots.checksum(last)), (1 << 39, 77));
+        assert!(slots.is_current(last, 1 << 39) && slots.owner(4) == NONE);
+        assert_eq!(slots.region(last).address(last), 4096 + 4 * BLOCK_BYTES);
+        slots.leave(last);
+        slots.disown(last);
+        assert_eq!(slots.owner(last), NONE);
     }
 }

@@ -4,7 +4,8 @@
 //! checkpoint would bring back.
 
 use super::checkpoint::{Recovered, RecoveredBlock};
-use super::entry::{FRAGMENTS, HOME, LOG, SSD};
+use super::entry::{self, FRAGMENTS, HOME, SSD};
+use super::slots::first_slot;
 use super::*;
 use crate::format::leaf::LeafImage;
 use crate::format::pointer::Kind;
@@ -72,22 +73,22 @@ struct Pair {
     recorded: Naives,
     log_free: BTreeSet<Slot>,
     rng: Rng,
-    sums: Vec<u32>,
+    sums: BTreeMap<Slot, u32>,
 }
 
 fn regions() -> Vec<SlotRegion> {
-    let region = |device, is_log, first, count| SlotRegion {
-        device: DeviceId(device),
-        is_log,
-        first,
-        count,
-        offset_bytes: 0,
-    };
+    let region = |device, is_log, count| SlotRegion::new(DeviceId(device), is_log, count, 0);
     vec![
-        region(0, false, 0, SSD_SLOTS / 2),
-        region(1, false, SSD_SLOTS / 2, SSD_SLOTS / 2),
-        region(2, true, SSD_SLOTS, LOG_SLOTS),
+        region(0, false, SSD_SLOTS / 2),
+        region(1, false, SSD_SLOTS / 2),
+        region(2, true, LOG_SLOTS),
     ]
+}
+
+const LOG: DeviceId = DeviceId(2);
+
+fn log_slots() -> std::ops::Range<Slot> {
+    first_slot(LOG)..first_slot(LOG) + LOG_SLOTS
 }
 
 fn fresh() -> Map {
@@ -100,9 +101,9 @@ impl Pair {
             map: fresh(),
             naive: nowhere(),
             recorded: nowhere(),
-            log_free: (SSD_SLOTS..SSD_SLOTS + LOG_SLOTS).collect(),
+            log_free: log_slots().collect(),
             rng: Rng::new(seed),
-            sums: vec![0; (SSD_SLOTS + LOG_SLOTS) as usize],
+            sums: BTreeMap::new(),
         }
     }
 
@@ -112,7 +113,7 @@ impl Pair {
             (true, found) => found?,
             _ => self.map.allocate_ssd(1)?.slot,
         };
-        self.sums[slot as usize] = self.rng.bits() as u32;
+        self.sums.insert(slot, self.rng.bits() as u32);
         Some(slot)
     }
 
@@ -146,7 +147,7 @@ impl Pair {
     fn write(&mut self, block: Logical, mask: u8) {
         let log = self.rng.chance_ppm(300_000);
         let Some(slot) = self.take_slot(log) else { return self.commit() };
-        let sum = self.sums[slot as usize];
+        let sum = self.sums[&slot];
         let naive = self.naive.get_mut(&block).expect("it is looked at");
         let over = mask != 255 && self.map.assign_fragment(block, slot, mask, sum);
         if mask != 255 {
@@ -192,7 +193,7 @@ impl Pair {
         let done = self.map.add_copy(block, log, ssd);
         assert_eq!(done, before.ssd.is_none());
         if done {
-            self.sums[ssd as usize] = self.sums[log as usize];
+            self.sums.insert(ssd, self.sums[&log]);
             self.naive.get_mut(&block).expect("it is looked at").ssd = Some(ssd);
             self.touch(block, ssd, false);
         } else {
@@ -208,7 +209,7 @@ impl Pair {
         };
         assert!(self.map.move_place(block, from, to));
         assert!(!self.map.move_place(block, from, to), "it has moved on");
-        self.sums[to as usize] = self.sums[from as usize];
+        self.sums.insert(to, self.sums[&from]);
         self.naive.get_mut(&block).expect("it is looked at").ssd = Some(to);
         self.touch(block, to, false);
     }
@@ -224,14 +225,14 @@ impl Pair {
         freed.extend(self.map.take_freed());
         for slot in freed {
             self.map.release(slot);
-            if slot >= SSD_SLOTS {
+            if log_slots().contains(&slot) {
                 assert!(self.log_free.insert(slot), "slot {slot} is freed once");
             }
         }
         let named: BTreeSet<Slot> = self.naive.values().flat_map(Naive::named).collect();
         let in_use = SSD_SLOTS - self.map.ssd_free();
-        assert_eq!(in_use, named.iter().filter(|&&s| s < SSD_SLOTS).count() as u64);
-        let log_free = (SSD_SLOTS..SSD_SLOTS + LOG_SLOTS).filter(|s| !named.contains(s)).collect();
+        assert_eq!(in_use, named.iter().filter(|slot| !log_slots().contains(slot)).count() as u64);
+        let log_free = log_slots().filter(|slot| !named.contains(slot)).collect();
         assert_eq!(self.log_free, log_free, "freed are exactly the slots that nothing names");
         assert_eq!(self.map.displaced_count(), 0);
     }
@@ -241,8 +242,8 @@ impl Pair {
         let mut want = Population::default();
         for block in (0..BLOCKS).map(at) {
             let bits = self.map.state(block);
-            let alone = bits & (SSD | LOG | HOME);
-            want.in_log += u64::from(bits & LOG != 0);
+            let alone = bits & (SSD | entry::LOG | HOME);
+            want.in_log += u64::from(bits & entry::LOG != 0);
             want.dirty_ssd += u64::from(alone == SSD);
             want.clean_ssd += u64::from(alone == SSD | HOME);
             want.fragmented += u64::from(bits & FRAGMENTS != 0);
@@ -251,7 +252,7 @@ impl Pair {
     }
 }
 
-fn assert_same(map: &Map, naive: &Naives, sums: &[u32]) {
+fn assert_same(map: &Map, naive: &Naives, sums: &BTreeMap<Slot, u32>) {
     for (&block, want) in naive {
         let entry = map.entry(block);
         let some = |slot: Slot| (slot != NONE).then_some(slot);
@@ -264,10 +265,7 @@ fn assert_same(map: &Map, naive: &Naives, sums: &[u32]) {
         assert_eq!(found, *want, "block {block}");
         assert_eq!(entry.fragmented, !want.fragments.is_empty());
         for slot in want.named() {
-            assert_eq!(
-                (map.slots().owner(slot), map.slots().checksum(slot)),
-                (block, sums[slot as usize])
-            );
+            assert_eq!((map.slots().owner(slot), map.slots().checksum(slot)), (block, sums[&slot]));
         }
     }
 }
@@ -283,7 +281,7 @@ fn nothing_new_goes_to_an_ssd_that_is_closed() {
     // what was on its way there still is
     let late = map.allocate_on(0, 2).expect("there is room");
     for _ in 0..half {
-        assert!(map.allocate_ssd(1).expect("there is room").slot >= half);
+        assert!(map.allocate_ssd(1).expect("there is room").slot >= first_slot(DeviceId(1)));
     }
     assert_eq!((map.allocate_ssd(1), map.ssd_free()), (None, 0));
     map.release_unused(old);
@@ -347,7 +345,8 @@ fn leaves_bring_back_the_recorded_state_and_nothing_newer() {
         let mut map = fresh();
         recovered.install(&mut map).expect("sound leaves");
         assert_same(&map, &want, &sums);
-        let used = want.values().flat_map(Naive::named).filter(|&s| s < SSD_SLOTS).count() as u64;
+        let used = want.values().flat_map(Naive::named).filter(|s| !log_slots().contains(s)).count()
+            as u64;
         assert_eq!(map.ssd_free(), SSD_SLOTS - used);
     }
 }
@@ -389,7 +388,7 @@ fn a_slot_that_two_leaves_claim_goes_to_the_one_that_no_record_replaces() {
         assert!(dirty.get(replaced as usize / 1024) && !dirty.get(owner as usize / 1024));
     }
     let mut recovered = Recovered::new(&regions(), ALL as usize, true);
-    assert!(!recovered.group(0, &leaf(SSD_SLOTS + LOG_SLOTS)), "a slot that does not exist");
+    assert!(!recovered.group(0, &leaf(log_slots().end)), "a slot that does not exist");
     let at_home = LeafImage { homes: [1; 16], ..leaf(7) };
     for has_homes in [true, false] {
         let mut recovered = Recovered::new(&regions(), ALL as usize, has_homes);

@@ -279,13 +279,7 @@ mod tests {
     const RESERVED: u64 = 8;
 
     fn map_of(ssds: u64) -> Map {
-        let region = |ssd: u64| SlotRegion {
-            device: DeviceId(ssd as u8),
-            is_log: false,
-            first: ssd * SLOTS,
-            count: SLOTS,
-            offset_bytes: 0,
-        };
+        let region = |ssd: u64| SlotRegion::new(DeviceId(ssd as u8), false, SLOTS, 0);
         Map::new((0..ssds).map(region).collect(), 100, ssds as usize)
     }
 

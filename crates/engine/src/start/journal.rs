@@ -55,18 +55,17 @@ impl Tables<'_> {
 
     fn apply(&mut self, found: &Record) -> bool {
         let blocks = self.map.leaves().block_count() as u64;
-        let slots = self.map.slots().len() as u64;
-        let fits =
-            |first: u64, count: usize, limit: u64| first == NONE || first + count as u64 <= limit;
+        let slots = self.map.slots();
+        let fits = |first: u64, count: usize| first == NONE || slots.have(first, count as u64);
         // a pool without hard drives has no homes
         let has_home = |flags: u8| flags & FLAG_HOME == 0 || self.checksums.homes() > 0;
         match found {
             Record::Run(run) => {
                 let count = run.checksums.len();
                 if !has_home(run.flags)
-                    || !fits(run.logical, count, blocks)
-                    || !fits(run.ssd, count, slots)
-                    || !fits(run.log, count, slots)
+                    || run.logical + count as u64 > blocks
+                    || !fits(run.ssd, count)
+                    || !fits(run.log, count)
                 {
                     return false;
                 }
@@ -83,9 +82,9 @@ impl Tables<'_> {
             Record::Fragmented(f) => {
                 let sound = has_home(f.flags)
                     && f.logical < blocks
-                    && fits(f.ssd, 1, slots)
-                    && fits(f.log, 1, slots)
-                    && f.fragments.iter().all(|g| g.slot < slots);
+                    && fits(f.ssd, 1)
+                    && fits(f.log, 1)
+                    && f.fragments.iter().all(|g| slots.have(g.slot, 1));
                 if !sound {
                     return false;
                 }

@@ -274,13 +274,7 @@ mod tests {
     const SLOTS: u64 = 30_000;
 
     fn recovered() -> Recovered {
-        let region = SlotRegion {
-            device: DeviceId(0),
-            is_log: false,
-            first: 0,
-            count: SLOTS,
-            offset_bytes: 0,
-        };
+        let region = SlotRegion::new(DeviceId(0), false, SLOTS, 0);
         Recovered::new(&[region], BLOCKS as usize, true)
     }
 
@@ -351,13 +345,7 @@ mod tests {
             outstanding -= 1;
         }
         let mut map = crate::map::Map::new(
-            vec![SlotRegion {
-                device: DeviceId(0),
-                is_log: false,
-                first: 0,
-                count: SLOTS,
-                offset_bytes: 0,
-            }],
+            vec![SlotRegion::new(DeviceId(0), false, SLOTS, 0)],
             BLOCKS as usize,
             1,
         );

@@ -3,7 +3,7 @@
 use super::leaves::PageEnded;
 use super::{READS_MAX, Stage, Start, choose_root, go_on};
 use crate::StartError;
-use crate::format::layout::Layout;
+use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Standing, Superblock};
 use crate::format::{pointer, record};
 use crate::io::{DeviceIo, News};
@@ -75,8 +75,8 @@ impl Start {
             }
         };
         store.lay_out(&layouts, volumes, policy, io);
-        let (groups, slots) = (store.map.group_count(), store.map.slots().len());
-        let needed = pointer::area_pages(groups as u64, slots as u64);
+        let (groups, slots) = (store.map.group_count(), store.map.slots().count());
+        let needed = pointer::area_pages(groups as u64, slots);
         if let Some(short) = has_short_area(&layouts, needed, io) {
             let why = format!("device {}: its area for the map is too small for the set", short.0);
             self.refuse(StartError::Corrupt(why), io);
@@ -110,9 +110,7 @@ impl Start {
                 *layout = numbered.layout();
             }
         }
-        if layouts.iter().map(|l| l.slot_count).sum::<u64>() >= u64::from(u32::MAX)
-            || layouts.iter().map(|l| l.home_blocks).sum::<u64>() >= u64::from(u32::MAX)
-        {
+        if !layout::can_be_numbered(&layouts) {
             let why = "the superblocks name more space than a set can hold";
             return Err(StartError::Corrupt(why.into()));
         }

@@ -15,13 +15,13 @@
 
 mod steps;
 
+use crate::format::pointer::NUMBERS_END;
 use crate::format::record::PIECE_RECORD_BYTES;
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::runs::Piece;
-use crate::map::slots::NUMBERS_END;
 use crate::mutant::Mutant;
 use crate::qos::delivery::StreamIndex;
 use crate::requests::ordering::TaskId;
@@ -67,7 +67,7 @@ impl Part {
 fn blocks(request: &Request) -> (u64, u64) {
     let end = (request.offset_bytes + request.length_bytes).div_ceil(BLOCK_BYTES);
     assert!(request.length_bytes > 0, "a request for blocks touches some");
-    assert!(end < NUMBERS_END, "an object has fewer than 2^32 blocks");
+    assert!(end < NUMBERS_END, "an object has fewer than 2^40 blocks");
     (request.offset_bytes / BLOCK_BYTES, end)
 }
 

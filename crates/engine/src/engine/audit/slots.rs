@@ -9,8 +9,9 @@
 
 use super::{Findings, Rule, Under};
 use crate::audit::Audit;
-use crate::map::{Logical, NONE, Run, Slot};
+use crate::map::{Logical, NONE, Run, Slot, SlotRegion};
 use crate::owner::{LogIo, MetadataIo, MigrationIo, Owner, RequestIo};
+use std::collections::BTreeMap;
 
 /// What a slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,18 +46,25 @@ impl State {
     }
 }
 
-/// All slots.
+/// All slots, by the first one of each drive.
 pub(super) struct States {
-    of: Vec<State>,
+    of: BTreeMap<Slot, Vec<State>>,
 }
 
 impl States {
     pub(crate) fn get(&self, slot: Slot) -> State {
-        self.of.get(slot as usize).copied().unwrap_or(State::Unknown)
+        let region = self.of.range(..=slot).next_back();
+        let found = region.and_then(|(first, states)| states.get((slot - first) as usize));
+        found.copied().unwrap_or(State::Unknown)
+    }
+
+    fn known(&mut self, slot: Slot) -> Option<&mut State> {
+        let (first, states) = self.of.range_mut(..=slot).next_back()?;
+        states.get_mut((slot - first) as usize)
     }
 
     fn claim(&mut self, slot: Slot, state: State, findings: &mut Findings) {
-        let Some(known) = self.of.get_mut(slot as usize) else {
+        let Some(known) = self.known(slot) else {
             findings.add(Rule::SlotStates, || format!("slot {slot} does not exist: {state:?}"));
             return;
         };
@@ -94,7 +102,9 @@ impl Audit<'_> {
 
     pub(super) fn audit_slots(&self, findings: &mut Findings) -> States {
         let slots = self.store.map.slots();
-        let mut states = States { of: vec![State::Unknown; slots.len()] };
+        let unknown =
+            |region: &SlotRegion| (region.first, vec![State::Unknown; region.count as usize]);
+        let mut states = States { of: slots.regions().iter().map(unknown).collect() };
         self.claim_free(&mut states);
         for (block, slot) in self.store.map.displaced_slots() {
             states.claim(slot, State::Displaced, findings);
@@ -145,7 +155,7 @@ impl Audit<'_> {
         for (region, allocator) in regions.zip(self.store.map.allocators()) {
             for slot in region.first..region.first + region.count {
                 if allocator.is_free(slot) {
-                    states.of[slot as usize] = State::Free;
+                    *states.known(slot).expect("an SSD has its slots") = State::Free;
                 }
             }
         }
@@ -154,7 +164,7 @@ impl Audit<'_> {
     fn claim_current(&self, states: &mut States, findings: &mut Findings) {
         let slots = self.store.map.slots();
         let mut current = 0;
-        for slot in 0..slots.len() as Slot {
+        for slot in slots.all() {
             let owner = slots.owner(slot);
             if owner == NONE || !slots.is_current(slot, owner) {
                 continue;

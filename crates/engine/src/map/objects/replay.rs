@@ -4,10 +4,10 @@
 //! younger than the first of them. So on the way anything may contradict anything; at the end nothing may.
 
 use super::{Object, Objects, range_of};
+use crate::format::pointer::NUMBERS_END;
 use crate::format::record::{ObjectRecord, Record, ThinRecord};
 use crate::map::Logical;
 use crate::map::runs::Piece;
-use crate::map::slots::NUMBERS_END;
 use crate::map::space::{BlockRange, Space};
 use tandem_block::{BLOCK_BYTES, ObjectId, ObjectKind};
 

@@ -365,7 +365,7 @@ fn shared_blocks_are_damage_where_no_record_says_so() {
         let kind = ObjectKind::Data;
         let thin = |size_bytes| ThinRecord { id, size_bytes, volume: 1, owner: 0, kind };
         assert!(objects.replay_thin(&thin(1 << 20)));
-        assert!(!objects.clone().replay_thin(&thin(1 << 44)), "no object has 2^32 blocks");
+        assert!(!objects.clone().replay_thin(&thin(1 << 52)), "no object has 2^40 blocks");
     }
     let piece = |count| Piece { offset: 0, logical: Some(50), count };
     let shared = |id, count| crate::format::record::Record::SharedPiece(id, piece(count));

@@ -1,11 +1,11 @@
 //! Copies on an SSD that are dropped, step by step.
 
 use super::{DROP_BLOCKS_MAX, DROP_LOOKS_MAX};
+use crate::format::pointer::NUMBERS_END;
 use crate::io::DeviceIo;
 use crate::map::allocator::Allocator;
 use crate::map::entry::{HOME, SSD};
 use crate::map::objects::Objects;
-use crate::map::slots::NUMBERS_END;
 use crate::map::{Map, NONE, Touch};
 use crate::migration::moves::Moves;
 use crate::store::commit::Commit;
@@ -109,13 +109,7 @@ mod tests {
     fn all_ssds_together_drop_so_many_copies_in_a_step() {
         const SLOTS: u64 = DROP_BLOCKS_MAX as u64 + 10;
         let mut io = drives(3, 1);
-        let region = |ssd: usize| SlotRegion {
-            device: io.ssds()[ssd],
-            is_log: false,
-            first: ssd as u64 * SLOTS,
-            count: SLOTS,
-            offset_bytes: 0,
-        };
+        let region = |ssd: usize| SlotRegion::new(io.ssds()[ssd], false, SLOTS, 0);
         let mut map = Map::new((0..3).map(region).collect(), 3 * SLOTS as usize, 4);
         map.assume_home(0, 3 * SLOTS);
         (0..3 * SLOTS).for_each(|block| assert!(map.assume_ssd_copy(block, 0)));
@@ -130,7 +124,7 @@ mod tests {
     fn a_search_that_has_begun_ends_where_nothing_is_under_way() {
         let mut io = drives(1, 1);
         let device = io.ssds()[0];
-        let region = SlotRegion { device, is_log: false, first: 0, count: 10, offset_bytes: 0 };
+        let region = SlotRegion::new(device, false, 10, 0);
         let mut map = Map::new(vec![region], 10, 2);
         let slot = map.allocate_ssd(1).expect("there is room").slot;
         map.assign(0, slot, 0);

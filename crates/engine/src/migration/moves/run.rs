@@ -318,9 +318,8 @@ mod tests {
         ];
         for (what, is_rest, change) in changes {
             let mut io = drives(1, 1);
-            let ssd =
-                SlotRegion { device: SSD, is_log: false, first: 0, count: SLOTS, offset_bytes: 0 };
-            let log = SlotRegion { device: HDD, is_log: true, first: SLOTS, ..ssd };
+            let ssd = SlotRegion::new(SSD, false, SLOTS, 0);
+            let log = SlotRegion::new(HDD, true, SLOTS, 0);
             let mut map = Map::new(vec![ssd, log], 1000, 2);
             io[HDD].log = Some(Log::new(log, 10));
             let mut migration = Migration::new(io.config());

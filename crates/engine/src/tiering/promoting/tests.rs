@@ -25,7 +25,7 @@ const BLOCKS: u64 = 1024;
 /// An SSD, a hard drive, and a tier with room for a few extents of four blocks.
 fn tiers() -> (Tiers, Store, DeviceIo) {
     let mut store = Store::new(MIB, 8);
-    let region = SlotRegion { device: SSD, is_log: false, first: 0, count: 18, offset_bytes: 0 };
+    let region = SlotRegion::new(SSD, false, 18, 0);
     store.map = Map::new(vec![region], BLOCKS as usize, 2);
     store.checksums = HomeChecksums::on_the_drives(BLOCKS, area_pages(1, 0));
     let tier = TierConfig::named("cache-read-only").with("extent", 16 << 10).with("size", MIB);
