@@ -34,7 +34,7 @@ fn prepared() -> Option<(PoolFixture, PathBuf, Cleared)> {
 fn a_file_is_too_large_before_a_pool_is_full() {
     let Some((pool, point, _cleared)) = prepared() else { return };
     let mounted = mount_as(&pool, &point, &[]);
-    const LARGEST: u64 = (1 << 44) - 2 * 4096;
+    const LARGEST: u64 = (1 << 52) - 2 * 4096;
     const EFBIG: Option<i32> = Some(27);
     let path = point.join("large");
     let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
@@ -46,10 +46,10 @@ fn a_file_is_too_large_before_a_pool_is_full() {
         Err(error) => assert_eq!(error.raw_os_error(), EFBIG),
     }
     file.write_all_at(b"last", LARGEST - 4).unwrap();
-    for beyond in [LARGEST, 1 << 44, 1 << 45, 1 << 62, (1 << 63) - 10] {
+    for beyond in [LARGEST, 1 << 52, 1 << 53, 1 << 62, (1 << 63) - 10] {
         assert_eq!(errno(file.write_at(b"more", beyond)), EFBIG, "{beyond}");
     }
-    for size in [LARGEST + 1, 1 << 44, 1 << 62] {
+    for size in [LARGEST + 1, 1 << 52, 1 << 62] {
         assert_eq!(errno(file.set_len(size)), EFBIG, "{size}");
     }
     assert_eq!(file.metadata().unwrap().len(), LARGEST);

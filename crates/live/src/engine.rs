@@ -2,6 +2,7 @@
 
 use crate::status::Status;
 use tandem_block::{BLOCK_BYTES, DeviceId, Instant, ObjectId};
+use tandem_engine::map::runs::Piece;
 use tandem_engine::replacement::SuccessorConfig;
 use tandem_engine::{Command, Engine, Event, TierConfig};
 
@@ -100,8 +101,12 @@ pub enum Leave {
     Remove(DeviceId),
 }
 
-/// Blocks looked at for one answer of [`LiveEngine::extents`]: about half a millisecond.
-const EXTENT_BLOCKS_MAX: u64 = 1 << 17;
+/// Blocks looked at for one answer of [`LiveEngine::extents`] at most: a millisecond where each of them is in use.
+/// An object that lies in runs may have one for each block.
+const EXTENT_BLOCKS_MAX: u64 = 1 << 24;
+const RUN_BLOCKS_MAX: u64 = 1 << 17;
+/// Extents of one answer at most.
+const EXTENTS_MAX: usize = 1 << 13;
 
 impl LiveEngine for Engine {
     fn on(&mut self, now: Instant, event: Event<'_>, out: &mut Vec<Command>) {
@@ -155,21 +160,44 @@ impl LiveEngine for Engine {
     fn extents(&self, object: ObjectId, range: (u64, u64), out: &mut Vec<Extent>) {
         let Some(found) = self.objects().get(object) else { return };
         let (start, end) = (range.0, range.0.saturating_add(range.1));
+        let first = start / BLOCK_BYTES;
+        let most = if found.lies_in_runs() { RUN_BLOCKS_MAX } else { EXTENT_BLOCKS_MAX };
+        let last = end.div_ceil(BLOCK_BYTES).min(first.saturating_add(most));
+        let pieces = match found.lies_in_runs() {
+            true => self.objects().pieces(object, first, last),
+            false => {
+                let count = last.min(found.blocks).saturating_sub(first);
+                vec![Piece { offset: first, logical: Some(found.first + first), count }]
+            }
+        };
         let mut at = start;
-        for block in
-            (start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)).take(EXTENT_BLOCKS_MAX as usize)
-        {
-            let next = ((block + 1) * BLOCK_BYTES).min(end);
-            let logical = match found.lies_in_runs() {
-                true => self.objects().single(object, block, block + 1),
-                false => (block < found.blocks).then_some(found.first + block),
-            };
-            let allocated = logical.is_some_and(|logical| self.map().state(logical) != 0);
+        let mut put = |behind: u64, allocated: bool, out: &mut Vec<Extent>| {
+            let next = (behind * BLOCK_BYTES).min(end);
             match out.last_mut() {
+                _ if next <= at => return,
                 Some(last) if last.allocated == allocated => last.length_bytes += next - at,
                 _ => out.push(Extent { length_bytes: next - at, allocated }),
             }
             at = next;
+        };
+        for piece in pieces {
+            let ends = piece.offset + piece.count;
+            let Some(logical) = piece.logical else {
+                put(ends, false, out);
+                continue;
+            };
+            let (mut from, to) = (logical, logical + piece.count);
+            let offset_of = |block: u64| block - logical + piece.offset;
+            while let Some((used, behind)) = self.map().next_used(from, to) {
+                put(offset_of(used), false, out);
+                put(offset_of(behind), true, out);
+                from = behind;
+                if out.len() >= EXTENTS_MAX {
+                    return;
+                }
+            }
+            put(ends, false, out);
         }
+        put(last, false, out);
     }
 }

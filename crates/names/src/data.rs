@@ -9,8 +9,8 @@ use crate::privileges::{self, Strip};
 use crate::tree::Tree;
 use tandem_block::{BLOCK_BYTES, MIB, ObjectId, SECTOR_BYTES};
 
-/// Largest file in bytes, 16 TiB: the engine numbers the blocks of an object by 32 bits.
-pub const FILE_BYTES_MAX: u64 = (u32::MAX as u64 - 1) * BLOCK_BYTES;
+/// Largest file in bytes, 4 PiB: the engine numbers the blocks of an object by 40 bits.
+pub const FILE_BYTES_MAX: u64 = ((1 << 40) - 2) * BLOCK_BYTES;
 /// Times of writes are whole ticks, as Linux's own have long been: not every small write of a file
 /// changes its inode.
 const TICK_NS: i64 = 4_000_000;

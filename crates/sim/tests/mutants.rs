@@ -568,7 +568,8 @@ fn base_unpinned() {
 /// A home counts for the version that was copied, and the slot holds a newer one.
 #[test]
 fn home_by_slot() {
-    caught_by(Mutant::HomeBySlot, &["service/mios-d/738", "service/ssd-first/739"], "is at home as");
+    let lines = ["service/mios-d/738", "service/ssd-first/739"];
+    caught_by(Mutant::HomeBySlot, &lines, "is at home as");
 }
 
 /// The only SSD is rolled back, and the drive that follows knows better.

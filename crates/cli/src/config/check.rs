@@ -21,7 +21,7 @@ use toml::Spanned;
 /// Longest name of a pool or volume in bytes: well within what superblock and NBD hold.
 const NAME_BYTES_MAX: usize = 64;
 /// Largest device or volume that a set can number.
-const SIZE_BYTES_MAX: u64 = 16 * TIB;
+const SIZE_BYTES_MAX: u64 = 4096 * TIB;
 /// The most RAM for reads of redirected data: as much as NBD clients may have by default.
 const READ_BACK_BYTES_MAX: u64 = 256 << 20;
 /// The bounds of `metadata_replica_lag`.

@@ -200,7 +200,7 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("path = \"ssd.img\"", "path = \"/dev/nvme0n1\"", 7, "drop this key"),
     ("size = \"16GiB\"", "size = \"16\"", 7, "write sizes like"),
     ("size = \"16GiB\"", "size = \"4MiB\"", 7, "at least 8MiB"),
-    ("size = \"16GiB\"", "size = \"20TiB\"", 7, "at most 16TiB"),
+    ("size = \"16GiB\"", "size = \"4097TiB\"", 7, "at most 4096TiB"),
     ("size = \"16GiB\"", "size = 16", 7, ""),
     ("emulate = \"960evo\"", "emulate = \"970evo\"", 8, "did you mean `960evo`"),
     ("emulate = \"960evo\"", "emulate = \"wd100efax\"", 8, "role is not"),

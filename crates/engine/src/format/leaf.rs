@@ -80,6 +80,11 @@ impl LeafImage {
         }
     }
 
+    /// Of a group with so many blocks, all of which lie at home.
+    pub(crate) fn at_home(blocks: usize) -> LeafImage {
+        LeafImage { homes: first_bits(blocks), ..LeafImage::default() }
+    }
+
     /// Does it say something of blocks behind these?
     pub fn is_within(&self, blocks: usize) -> bool {
         let exist = first_bits(blocks);

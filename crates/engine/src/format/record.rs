@@ -58,13 +58,12 @@ const FLAG_SNAPSHOT: u32 = 1;
 pub(crate) const RUN_BLOCKS_MAX: usize = 8192;
 /// Bytes of the record of a run without its checksums: header and body.
 const RUN_RECORD_BYTES: usize = 4 + 19;
-/// Bytes of the record of a block with so many fragments.
-const fn fragmented_record_bytes(fragments: usize) -> usize {
-    4 + 23 + 10 * fragments
-}
+/// Bytes of the record of a block under fragments, without them, and of each of these.
+const FRAGMENTED_RECORD_BYTES: usize = 4 + 23;
+const FRAGMENT_BYTES: usize = 10;
 /// Room that one more block may take in a body: a record with all fragments, and a run's header.
 pub(crate) const BLOCK_RECORDS_BYTES_MAX: usize =
-    RUN_RECORD_BYTES + fragmented_record_bytes(FRAGMENTS_MAX);
+    RUN_RECORD_BYTES + FRAGMENTED_RECORD_BYTES + FRAGMENT_BYTES * FRAGMENTS_MAX;
 /// Bytes of an object's record without its name, at most: header and body.
 pub(crate) const OBJECT_RECORD_BYTES: usize = 4 + 32;
 /// … where it lies in pieces.
@@ -177,24 +176,18 @@ pub(crate) struct AttributeRecord {
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// Any record.
+/// Any record: what blocks, objects or attributes are now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
-    /// Blocks live here now.
     Run(RunRecord),
-    /// A block with fragments lives here now.
     Fragmented(FragmentedRecord),
-    /// The object is this now.
     Object(ObjectRecord),
     /// The object is gone.
     ObjectGone(u64),
-    /// The thin object is this now.
     Thin(ThinRecord),
-    /// These blocks of an object lie here now.
     Piece(u64, Piece),
-    /// The same, and others may lie there, too.
+    /// Others may lie there, too.
     SharedPiece(u64, Piece),
-    /// The attribute is this now.
     Attribute(AttributeRecord),
     /// The homes of these blocks lie here now, one behind the other.
     Homes(BlockRange, Logical),
@@ -282,7 +275,8 @@ impl RecordWriter {
         );
         self.close();
         self.updates += 1;
-        self.header(KIND_FRAGMENTED, fragmented_record_bytes(record.fragments.len()) - 4);
+        let parts = FRAGMENT_BYTES * record.fragments.len();
+        self.header(KIND_FRAGMENTED, FRAGMENTED_RECORD_BYTES - 4 + parts);
         self.out.u8(record.flags);
         self.out.u8(record.fragments.len() as u8);
         self.out.u16(0);

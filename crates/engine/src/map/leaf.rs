@@ -285,6 +285,18 @@ impl Leaf {
         self.next(from, to, |row| row.ssd & !row.homes & !row.fragmented)
     }
 
+    /// The first blocks in `from..to` that lie anywhere, and follow each other in a row: the first one, and behind
+    /// the last.
+    pub(super) fn next_used(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+        if let Leaf::Alike { homes, .. } = self {
+            return homes.then_some((from, to));
+        }
+        let used = |row: &LeafRow| row.ssd | row.log | row.fragmented | row.homes;
+        let first = self.next(from, to, used)?;
+        let end = self.next(first, to, |row| !used(row)).unwrap_or(to);
+        Some((first, end.min((first / ROW_BLOCKS + 1) * ROW_BLOCKS)))
+    }
+
     fn next(&self, from: u64, to: u64, wanted: impl Fn(&LeafRow) -> u64) -> Option<u64> {
         let Leaf::Rows(rows) = self else { return None };
         for index in row_of(from).0..to.div_ceil(ROW_BLOCKS) as usize {

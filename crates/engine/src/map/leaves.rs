@@ -5,6 +5,7 @@
 
 use super::entry::Entry;
 use super::leaf::{LEAF_BLOCKS, Leaf, ROW_BLOCKS, SLOT_BLOCKS};
+use super::objects::BlockRange;
 use super::population::Population;
 use super::slots::Logical;
 
@@ -213,6 +214,33 @@ impl Leaves {
     /// The first block in `from..to` that lies on an SSD but not at home, without fragments.
     pub(crate) fn next_dirty(&self, from: Logical, to: Logical) -> Option<Logical> {
         self.next(from, to, Leaf::next_dirty)
+    }
+
+    /// Blocks in `from..to` that lie anywhere: some of the first ones that follow each other.
+    pub(crate) fn next_used(&self, from: Logical, to: Logical) -> Option<BlockRange> {
+        assert!(to <= self.blocks, "a search ends behind the last block");
+        let run = |first, end| Some(BlockRange { first, count: end - first });
+        let mut block = from;
+        while block < to {
+            match self.leaf(block) {
+                Err(home) => {
+                    let end = to.min((block / GROUP_BLOCKS + 1) * GROUP_BLOCKS);
+                    if home {
+                        return run(block, end);
+                    }
+                    block = end;
+                }
+                Ok(leaf) => {
+                    let first = block - block % LEAF_BLOCKS;
+                    let found = leaf.next_used(block - first, LEAF_BLOCKS.min(to - first));
+                    if let Some((from, end)) = found {
+                        return run(first + from, first + end);
+                    }
+                    block = first + LEAF_BLOCKS;
+                }
+            }
+        }
+        None
     }
 
     fn next(

@@ -34,6 +34,7 @@ mod leaf;
 mod leaves;
 pub mod objects;
 mod population;
+pub(crate) mod recovered;
 pub mod runs;
 pub(crate) mod slots;
 pub mod space;
@@ -208,6 +209,12 @@ impl Map {
     /// Where all blocks live.
     pub fn leaves(&self) -> &Leaves {
         &self.leaves
+    }
+
+    /// Blocks in `from..to` that lie anywhere: the first one of some that follow each other, and behind the last.
+    pub fn next_used(&self, from: Logical, to: Logical) -> Option<(Logical, Logical)> {
+        let to = to.min(self.leaves.block_count() as u64);
+        self.leaves.next_used(from, to).map(|found| (found.first, found.first + found.count))
     }
 
     /// Where blocks live, counted.

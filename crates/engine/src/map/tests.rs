@@ -3,8 +3,9 @@
 //! Random changes, the same on both; after each the whole entry is compared, and at commits what a
 //! checkpoint would bring back.
 
-use super::checkpoint::{Recovered, RecoveredBlock};
 use super::entry::{self, FRAGMENTS, HOME, SSD};
+use super::objects::BlockRange;
+use super::recovered::{Recovered, RecoveredBlock, Recovery, slots_in_logs, strays};
 use super::slots::first_slot;
 use super::*;
 use crate::format::leaf::LeafImage;
@@ -328,22 +329,24 @@ fn leaves_bring_back_the_recorded_state_and_nothing_newer() {
                 pair.map.release_unused(run);
             }
         }
-        let mut recovered = Recovered::new(&regions(), ALL as usize, true);
+        let (mut map, none) = (fresh(), no_records());
         for group in 0..pair.map.group_count() as u64 {
             let (image, counts) = pair.map.places(group);
             let blocks = pair.map.blocks_of_group(group);
             assert!(counts.dirty <= counts.on_ssd && usize::from(counts.on_ssd) <= blocks);
             match image.kind(blocks) {
                 Kind::Nothing => {}
-                Kind::AtHome => recovered.group_at_home(group),
+                Kind::AtHome => {
+                    taking(&mut map, &none, true)
+                        .at_home(&(group..group + 1))
+                        .expect("there are homes");
+                }
                 _ => {
                     let read = LeafImage::decode(&image.encode().concat()).expect("it comes back");
-                    assert!(recovered.group(group, &read));
+                    taking(&mut map, &none, true).group(group, &read).expect("a sound leaf");
                 }
             }
         }
-        let mut map = fresh();
-        recovered.install(&mut map).expect("sound leaves");
         assert_same(&map, &want, &sums);
         let used = want.values().flat_map(Naive::named).filter(|s| !log_slots().contains(s)).count()
             as u64;
@@ -356,7 +359,8 @@ fn leaves_bring_back_the_recorded_state_and_nothing_newer() {
 fn a_block_with_too_many_fragments_is_damaged() {
     for (count, is_sound) in [(8u8, true), (9, false)] {
         let fragments = (0..count).map(|order| (order, Slot::from(order), 1, 7)).collect();
-        let installed = fresh().install_fragments(3, fragments);
+        let (mut map, none) = (fresh(), no_records());
+        let installed = taking(&mut map, &none, true).fragments(3, fragments);
         assert_eq!(installed.is_ok(), is_sound, "{count}: {installed:?}");
     }
 }
@@ -372,26 +376,91 @@ fn a_slot_that_two_leaves_claim_goes_to_the_one_that_no_record_replaces() {
     };
     // (which of the two blocks a record replaces, who has the slot then)
     for (replaced, owner) in [(Some(0), Some(1024)), (Some(1024), Some(0)), (None, None)] {
-        let mut recovered = Recovered::new(&regions(), ALL as usize, true);
-        assert!(recovered.group(0, &leaf(7)) && recovered.group(1, &leaf(7)));
-        if let Some(block) = replaced {
-            let places = RecoveredBlock { ssd: Some((9, 6)), ..RecoveredBlock::default() };
-            recovered.replace(block, false, places);
+        for order in [[0, 1], [1, 0]] {
+            let mut recovered = Recovered::default();
+            if let Some(block) = replaced {
+                // the last record of a block holds
+                for slot in [8, 9] {
+                    let places = RecoveredBlock { ssd: Some((slot, 6)), ..Default::default() };
+                    recovered.replace(block, places);
+                }
+            }
+            recovered.end_records();
+            let mut map = fresh();
+            let mut groups = order.into_iter();
+            let taken =
+                groups.try_for_each(|it| taking(&mut map, &recovered, true).group(it, &leaf(7)));
+            assert_eq!(taken.is_ok(), owner.is_some(), "{replaced:?}: {taken:?}");
+            let (Some(owner), Some(replaced)) = (owner, replaced) else { continue };
+            assert_eq!((map.slots().owner(7), map.entry(owner).ssd), (owner, 7));
+            assert_eq!((map.entry(replaced).ssd, map.slots().owner(8)), (9, NONE));
+            let dirty = map.take_dirty_groups();
+            assert!(dirty.get(replaced as usize / 1024) && !dirty.get(owner as usize / 1024));
         }
-        let mut map = fresh();
-        let installed = recovered.install(&mut map);
-        assert_eq!(installed.is_ok(), owner.is_some(), "{replaced:?}: {installed:?}");
-        let (Some(owner), Some(replaced)) = (owner, replaced) else { continue };
-        assert_eq!((map.slots().owner(7), map.entry(owner).ssd), (owner, 7));
-        assert_eq!(map.entry(replaced).ssd, 9);
-        let dirty = map.take_dirty_groups();
-        assert!(dirty.get(replaced as usize / 1024) && !dirty.get(owner as usize / 1024));
     }
-    let mut recovered = Recovered::new(&regions(), ALL as usize, true);
-    assert!(!recovered.group(0, &leaf(log_slots().end)), "a slot that does not exist");
+    let (mut map, none) = (fresh(), no_records());
+    let beyond = leaf(log_slots().end);
+    let taken = taking(&mut map, &none, true).group(0, &beyond);
+    assert!(taken.is_err(), "a slot that does not exist");
     let at_home = LeafImage { homes: [1; 16], ..leaf(7) };
-    for has_homes in [true, false] {
-        let mut recovered = Recovered::new(&regions(), ALL as usize, has_homes);
-        assert_eq!(recovered.group(0, &at_home), has_homes, "homes that do not exist");
+    for has_homes in [false, true] {
+        let taken = taking(&mut map, &none, has_homes).group(0, &at_home);
+        assert_eq!(taken.is_ok(), has_homes, "homes that do not exist");
+        let taken = taking(&mut map, &none, has_homes).at_home(&(1..2));
+        assert_eq!(taken.is_ok(), has_homes, "homes that do not exist");
     }
+    let groups = map.group_count() as u64;
+    let taken = taking(&mut map, &none, true).at_home(&(groups..groups + 1));
+    assert!(taken.is_err(), "a group too many");
+}
+
+/// Records say what blocks are, also of those whose leaf says something else, or that have no leaf.
+#[test]
+fn records_go_over_leaves() {
+    let mut recovered = Recovered::default();
+    let fragments = vec![(0, 11, 1, 7), (1, 12, 2, 7)];
+    let at_home = RecoveredBlock { home: true, ..RecoveredBlock::default() };
+    let beneath = RecoveredBlock { fragments, ..at_home.clone() };
+    for (block, places) in [
+        (5, RecoveredBlock::default()),
+        (6, beneath.clone()),
+        (7, beneath),
+        (7, at_home),
+        (1_500, RecoveredBlock { log: Some((log_slots().start, 3)), ..RecoveredBlock::default() }),
+    ] {
+        recovered.replace(block, places);
+    }
+    recovered.end_records();
+    let mut map = fresh();
+    assert_eq!((recovered.next_group(0), recovered.next_group(1)), (Some(0), Some(1)));
+    assert_eq!(recovered.next_group(2), None);
+    for (group, blocks) in [(0, 1024), (1, 0)] {
+        let image = LeafImage::at_home(blocks);
+        taking(&mut map, &recovered, true).group(group, &image).expect("all is sound");
+    }
+    taking(&mut map, &recovered, true).at_home(&(2..4)).expect("there are homes");
+    let homes = [4, 5, 6, 7, 1_023, 1_024, 2_048, 4_095, 4_096].map(|block| map.entry(block).home);
+    assert_eq!(homes, [true, false, true, true, true, false, true, true, false]);
+    assert_eq!(map.entry(5), Entry::NOWHERE);
+    assert_eq!(map.fragments(6).iter().map(|it| it.slot).collect::<Vec<_>>(), [11, 12]);
+    assert!(map.fragments(7).is_empty() && map.entry(1_500).log == log_slots().start);
+    assert_eq!(slots_in_logs(&map), [(LOG, vec![log_slots().start])].into());
+    // it is kept until a record says that it is nobody's
+    map.clear(1_500);
+    assert_eq!(slots_in_logs(&map), [(LOG, vec![log_slots().start])].into());
+    // what nobody owns
+    let owned = [(0, 3), (1_000, 600), (4_000, 500)];
+    let owned = owned.map(|(first, count)| BlockRange { first, count });
+    let strays = strays(&map, &owned).into_iter().map(|range| (range.first, range.count));
+    assert_eq!(strays.collect::<Vec<_>>(), [(3, 2), (6, 994), (2_048, 1_952)]);
+}
+
+fn taking<'a>(map: &'a mut Map, recovered: &'a Recovered, has_homes: bool) -> Recovery<'a> {
+    Recovery::new(map, recovered, has_homes)
+}
+
+fn no_records() -> Recovered {
+    let mut recovered = Recovered::default();
+    recovered.end_records();
+    recovered
 }

@@ -8,7 +8,8 @@ use crate::log::Log;
 use crate::log::gc::{self, Need};
 use crate::map::entry::{FRAGMENTS, HOME, LOG};
 use crate::map::objects::Objects;
-use crate::map::{Map, NONE, Run, Slot};
+use crate::map::recovered::slots_in_logs;
+use crate::map::{Map, NONE, Run};
 use crate::migration::Migration;
 use crate::migration::moves::{Moves, Part};
 use crate::migration::unmovable::SEGMENTS_MAX;
@@ -43,14 +44,13 @@ impl Moves {
     /// At a start: what lives in the logs, as the map says.
     pub(crate) fn recover_logs(&self, map: &Map, io: &mut DeviceIo) {
         let segment_slots = io.config().log_segment_bytes / BLOCK_BYTES;
+        let live = slots_in_logs(map);
         for id in io.drives().ids() {
             if let Some(log) = &io[id].log {
                 let region = *log.region();
                 assert!(region.is_log && region.device == id, "a log lies in slots of its drive");
-                let live: Vec<Slot> = (region.first..region.first + region.count)
-                    .filter(|&slot| map.slots().owner(slot) != NONE)
-                    .collect();
-                io[id].log = Some(Log::recovered(region, segment_slots, &live));
+                let live = live.get(&id).map_or(&[][..], Vec::as_slice);
+                io[id].log = Some(Log::recovered(region, segment_slots, live));
             }
         }
     }

@@ -116,7 +116,7 @@ impl Start {
     }
 
     /// What would be lost, object by object, if this drive were gone: what it alone holds. Looks at
-    /// every block.
+    /// every block that is in use.
     pub(crate) fn loss_without(
         &self,
         device: DeviceId,
@@ -126,11 +126,13 @@ impl Start {
     ) -> Vec<Loss> {
         let mut losses = BTreeMap::<ObjectId, u64>::new();
         for (range, object) in objects.owned() {
-            let blocks = range.first..range.first + range.count;
-            let lost = blocks
-                .filter(|&block| self.depends_on(block, device, map, objects, io))
-                .count() as u64;
-            *losses.entry(object).or_default() += lost;
+            let (mut from, end) = (range.first, range.first + range.count);
+            let lost = losses.entry(object).or_default();
+            while let Some((used, behind)) = map.next_used(from, end) {
+                let depends = |&block: &u64| self.depends_on(block, device, map, objects, io);
+                *lost += (used..behind).filter(depends).count() as u64;
+                from = behind;
+            }
         }
         losses.retain(|_, blocks| *blocks > 0);
         losses.into_iter().map(|(object, blocks)| Loss { object, blocks }).collect()

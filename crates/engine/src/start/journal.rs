@@ -7,17 +7,15 @@ use crate::StartError;
 use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, Record};
 use crate::format::unit::{self, Unit};
 use crate::io::DeviceIo;
-use crate::map::checkpoint::{Recovered, RecoveredBlock};
 use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
+use crate::map::recovered::{Recovered, RecoveredBlock};
 use crate::map::{Map, NONE, Slot};
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
 use crate::mutant::Mutant;
-use crate::owner::{Owner, StartIo};
-use crate::port::IoOp;
-use crate::start::{READS_MAX, Stage, Start, go_on};
+use crate::start::{READS_MAX, RingWrite, Stage, Start, go_on};
 use crate::store::Store;
 use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
@@ -31,6 +29,20 @@ struct Tables<'a> {
 }
 
 impl Tables<'_> {
+    fn apply_units(
+        &mut self,
+        ring: &[u8],
+        units: &[UnitPiece],
+        first: u64,
+        io: &DeviceIo,
+    ) -> Result<(), StartError> {
+        for (number, piece) in (first..).zip(units) {
+            self.apply_unit(ring, piece, number, io)?;
+        }
+        self.recovered.end_records();
+        Ok(())
+    }
+
     fn apply_unit(
         &mut self,
         ring: &[u8],
@@ -95,7 +107,7 @@ impl Tables<'_> {
                     .enumerate()
                     .map(|(order, g)| (order as u8, g.slot, g.mask, g.checksum))
                     .collect();
-                self.recovered.replace(f.logical, f.flags & FLAG_HOME != 0, places);
+                self.recovered.replace(f.logical, places);
             }
             Record::Object(_)
             | Record::ObjectGone(_)
@@ -117,12 +129,11 @@ impl Tables<'_> {
         checksum: u32,
     ) {
         let step = |slot: Slot| if slot == NONE { NONE } else { slot + i };
-        let home = flags & FLAG_HOME != 0;
-        if home && flags & FLAG_CHECKSUMS != 0 {
+        if flags & FLAG_HOME != 0 && flags & FLAG_CHECKSUMS != 0 {
             self.checksums.set(logical + i, checksum);
         }
         let places = places(flags, step(ssd), step(log), checksum);
-        self.recovered.replace(logical + i, home, places);
+        self.recovered.replace(logical + i, places);
     }
 }
 
@@ -144,70 +155,6 @@ impl Start {
 
     fn journal_layout_bytes(&self, metadata: &MetadataHomes, io: &DeviceIo) -> u64 {
         io[metadata.first_metadata_home(io)].layout.journal_bytes
-    }
-
-    /// What a cut has left on the metadata homes is settled before anything is written.
-    fn mend(
-        &mut self,
-        rings: &[(DeviceId, Vec<u8>)],
-        (best, pieces): (usize, &[UnitPiece]),
-        (end, next): (usize, u64),
-        io: &mut DeviceIo,
-    ) {
-        self.mend_journals(rings, best, pieces, io);
-        self.erase_torn(rings, end, next, io);
-    }
-
-    /// A cut may have left the last units on some metadata homes and not on others. What was
-    /// replayed is built upon, so every home gets it, whichever is asked after the next cut.
-    fn mend_journals(
-        &mut self,
-        rings: &[(DeviceId, Vec<u8>)],
-        best: usize,
-        pieces: &[UnitPiece],
-        io: &mut DeviceIo,
-    ) {
-        let good = &rings[best].1;
-        for (device, ring) in rings {
-            assert_eq!(ring.len(), good.len(), "the rings of all homes are equally long");
-            for piece in pieces {
-                let bytes = &good[piece.start..piece.end];
-                if ring[piece.start..piece.end] == *bytes {
-                    continue;
-                }
-                let layout = &io[*device].layout;
-                let offset_bytes = layout.journal_offset + piece.start as u64;
-                let op = IoOp::WriteMeta { offset_bytes, bytes: bytes.to_vec(), fua: true };
-                self.starting().outstanding += 1;
-                io.submit(*device, op, Owner::Start(StartIo::Write));
-            }
-        }
-    }
-
-    /// What a cut left of the unit that comes next goes: another one will have its number, and if that
-    /// one is cut, too, sectors of both would look like one that was written to its end.
-    fn erase_torn(
-        &mut self,
-        rings: &[(DeviceId, Vec<u8>)],
-        end: usize,
-        next: u64,
-        io: &mut DeviceIo,
-    ) {
-        for (device, ring) in rings {
-            let begins = if end == 0 { &[0][..] } else { &[0, end][..] };
-            let torn = begins.iter().flat_map(|&begin| {
-                let blocks = unit::blocks_of(&ring[begin..], io.config().pool, next);
-                blocks.into_iter().map(move |at| begin + at)
-            });
-            for at in torn.collect::<std::collections::BTreeSet<usize>>() {
-                let layout = &io[*device].layout;
-                let offset_bytes = layout.journal_offset + at as u64;
-                let bytes = vec![0; BLOCK_BYTES as usize];
-                let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
-                self.starting().outstanding += 1;
-                io.submit(*device, op, Owner::Start(StartIo::Write));
-            }
-        }
     }
 
     /// Applies every unit behind the checkpoint, then makes sure that the first unreadable one is a
@@ -262,30 +209,30 @@ impl Start {
             self.refuse(StartError::JournalDamaged { unit: next }, io);
             return;
         }
+        let mut units = pieces.as_slice();
+        if io.breaks(Mutant::ReplayWithoutLast) {
+            units = &units[..units.len().saturating_sub(1)];
+        }
         let mut tables = Tables {
             map: &store.map,
             objects: &mut volumes.objects,
             checksums: &mut store.checksums,
             recovered: &mut recovered,
         };
-        for (number, piece) in (first..).zip(pieces) {
-            if io.breaks(Mutant::ReplayWithoutLast) && number + 1 == next {
-                break;
-            }
-            if let Err(error) = tables.apply_unit(ring, piece, number, io) {
-                self.refuse(error, io);
-                return;
-            }
+        if let Err(error) = tables.apply_units(ring, units, first, io) {
+            return self.refuse(error, io);
         }
         let end = pieces.last().map_or(start as usize, |piece| piece.end % ring_bytes);
         let journal =
             Journal::recovered(ring_bytes as u64, start, end as u64, next, !pieces.is_empty());
-        if !store.metadata.is_degraded() {
-            self.mend(&rings, (best, pieces), (end, next), io);
-        }
         let starting = self.starting();
         (starting.journal, starting.recovered) = (Some(journal), recovered);
-        self.flush_all(io);
+        if !store.metadata.is_degraded() {
+            starting.journals_mended = units_missed(&rings, best, pieces, io);
+            starting.journals_mended.extend(torn_blocks(&rings, end, next, io));
+        }
+        go_on(starting, Stage::Journal, Stage::Leaves);
+        self.read_leaves(store, io);
     }
 
     pub(crate) fn read_journal(
@@ -317,6 +264,52 @@ impl Start {
             self.recovery_request(device, offset, length, at, io);
         }
     }
+}
+
+/// A cut may have left the last units on some metadata homes and not on others. What was
+/// replayed is built upon, so every home gets it, whichever is asked after the next cut.
+fn units_missed(
+    rings: &[(DeviceId, Vec<u8>)],
+    best: usize,
+    pieces: &[UnitPiece],
+    io: &DeviceIo,
+) -> Vec<RingWrite> {
+    let good = &rings[best].1;
+    let mut writes = Vec::new();
+    for (device, ring) in rings {
+        assert_eq!(ring.len(), good.len(), "the rings of all homes are equally long");
+        let offset = io[*device].layout.journal_offset;
+        for piece in pieces {
+            let bytes = &good[piece.start..piece.end];
+            if ring[piece.start..piece.end] != *bytes {
+                writes.push((*device, offset + piece.start as u64, bytes.to_vec()));
+            }
+        }
+    }
+    writes
+}
+
+/// What a cut left of the unit that comes next goes: another one will have its number, and if that
+/// one is cut, too, sectors of both would look like one that was written to its end.
+fn torn_blocks(
+    rings: &[(DeviceId, Vec<u8>)],
+    end: usize,
+    next: u64,
+    io: &DeviceIo,
+) -> Vec<RingWrite> {
+    let mut writes = Vec::new();
+    for (device, ring) in rings {
+        let begins = if end == 0 { &[0][..] } else { &[0, end][..] };
+        let torn = begins.iter().flat_map(|&begin| {
+            let blocks = unit::blocks_of(&ring[begin..], io.config().pool, next);
+            blocks.into_iter().map(move |at| begin + at)
+        });
+        let offset = io[*device].layout.journal_offset;
+        for at in torn.collect::<std::collections::BTreeSet<usize>>() {
+            writes.push((*device, offset + at as u64, vec![0; BLOCK_BYTES as usize]));
+        }
+    }
+    writes
 }
 
 fn places(flags: u8, ssd: Slot, log: Slot, checksum: u32) -> RecoveredBlock {
@@ -379,7 +372,7 @@ impl Start {
             return;
         }
         let starting = self.starting();
-        go_on(starting, Stage::Leaves, Stage::Journal);
+        go_on(starting, Stage::Tables, Stage::Journal);
         starting.next = 0;
         starting.rings = homes.into_iter().map(|d| (d, vec![0; bytes as usize])).collect();
         if let Some(witness) = self.witness(bytes, &store.metadata, &store.metadata_replica, io) {

@@ -8,10 +8,11 @@
 use crate::format::leaf::LeafImage;
 use crate::format::pointer::{Kind, MapLeaf, PAGE_BYTES, Pointer};
 use crate::io::DeviceIo;
-use crate::map::checkpoint::Recovered;
+use crate::map::recovered::{Recovered, Recovery};
 use crate::owner::{Owner, StartIo};
 use crate::pages::Pages;
 use crate::port::IoOp;
+use crate::store::Store;
 use tandem_block::{DeviceId, IoError};
 
 /// Pages that one read asks for at most.
@@ -53,6 +54,74 @@ pub(super) struct LeafReads {
     silent: Option<DeviceId>,
 }
 
+/// Where leaves go, and what records say over them.
+pub(super) struct Into<'a> {
+    table: &'a Pages,
+    recovery: Recovery<'a>,
+}
+
+impl<'a> Into<'a> {
+    /// The map and the table of the store.
+    pub(super) fn of(recovered: &'a Recovered, store: &'a mut Store) -> Self {
+        let has_homes = store.checksums.homes() > 0;
+        let recovery = Recovery::new(&mut store.map, recovered, has_homes);
+        Into { table: store.checksums.table(), recovery }
+    }
+
+    /// Groups that have a page, the first page last. Those that have none are taken over: all their blocks lie at home,
+    /// or where records say.
+    fn groups_by_page(&mut self) -> Result<Vec<(u64, u64)>, String> {
+        assert!(self.recovery.has_no_slot(), "leaves go into an empty map");
+        let (mut found, mut from) = (Vec::new(), 0);
+        // groups that follow each other become homes at once, and take no memory where they are many
+        let mut at_home = 0..0;
+        while let Some(leaf) = self.table.next_leaf(from) {
+            from = leaf + 1;
+            let pointer = self.table.leaf(leaf);
+            match (MapLeaf::of_leaf(leaf), pointer.kind) {
+                ((group, MapLeaf::Places(0)), Kind::AtHome) => {
+                    if self.recovery.next_group(group) == Some(group) {
+                        let taken = self.recovery.group_at_home(group);
+                        taken.map_err(|why| wrong(group, &why))?;
+                    } else if at_home.end == group {
+                        at_home.end = group + 1;
+                    } else {
+                        self.recovery.at_home(&at_home)?;
+                        at_home = group..group + 1;
+                    }
+                }
+                ((group, MapLeaf::Places(0)), _) => found.push((pointer.page, group)),
+                _ => {}
+            }
+        }
+        self.recovery.at_home(&at_home)?;
+        let mut from = 0;
+        while let Some(group) = self.recovery.next_group(from) {
+            from = group + 1;
+            if self.table.leaf(MapLeaf::Places(0).leaf(group)).kind == Kind::Nothing {
+                self.recover(group, &LeafImage::default())?;
+            }
+        }
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(found)
+    }
+
+    fn take(&mut self, group: u64, bytes: &[u8]) -> Result<(), String> {
+        match LeafImage::decode(bytes) {
+            Ok(image) => self.recover(group, &image),
+            Err(error) => Err(wrong(group, &error.to_string())),
+        }
+    }
+
+    fn recover(&mut self, group: u64, image: &LeafImage) -> Result<(), String> {
+        self.recovery.group(group, image).map_err(|why| wrong(group, &why))
+    }
+}
+
+fn wrong(group: u64, why: &str) -> String {
+    format!("the places of group {group} of the map: {why}")
+}
+
 /// Where a page was read, and what came.
 pub(super) struct PageEnded<'a> {
     pub(super) device: DeviceId,
@@ -73,20 +142,26 @@ impl PageEnded<'_> {
 impl LeafReads {
     /// Asks for leaves, until so many reads are under way as `outstanding` may have at most. True: all were read.
     /// `first`: the home that is asked first.
+    ///
+    /// # Errors
+    /// Words, if records and leaves contradict each other.
     pub(super) fn advance(
         &mut self,
         first: DeviceId,
         (outstanding, most): (&mut u32, u32),
-        table: &Pages,
-        recovered: &mut Recovered,
+        into: &mut Into<'_>,
         io: &mut DeviceIo,
-    ) -> bool {
+    ) -> Result<bool, String> {
+        if self.groups.is_none() {
+            self.groups = Some(into.groups_by_page()?);
+        }
+        let table = into.table;
         while *outstanding < most {
             let read = match self.alone.pop() {
                 Some(alone) => Read::Alone(alone),
-                None => match self.next_run(table, recovered) {
+                None => match self.next_run(table) {
                     Some(run) => Read::Run(run),
-                    None => return *outstanding == 0,
+                    None => return Ok(*outstanding == 0),
                 },
             };
             let (page, pages) = match &read {
@@ -102,27 +177,11 @@ impl LeafReads {
             ask(first, (page, pages), tag as u64, io);
             *outstanding += 1;
         }
-        false
+        Ok(false)
     }
 
-    /// Groups that have a page, the first page last. Those that lie at home are taken over.
-    fn groups_by_page(table: &Pages, recovered: &mut Recovered) -> Vec<(u64, u64)> {
-        let (mut found, mut from) = (Vec::new(), 0);
-        while let Some(leaf) = table.next_leaf(from) {
-            from = leaf + 1;
-            let pointer = table.leaf(leaf);
-            match (MapLeaf::of_leaf(leaf), pointer.kind) {
-                ((group, MapLeaf::Places(0)), Kind::AtHome) => recovered.group_at_home(group),
-                ((group, MapLeaf::Places(0)), _) => found.push((pointer.page, group)),
-                _ => {}
-            }
-        }
-        found.sort_unstable_by(|one, other| other.cmp(one));
-        found
-    }
-
-    fn next_run(&mut self, table: &Pages, recovered: &mut Recovered) -> Option<Run> {
-        let groups = self.groups.get_or_insert_with(|| Self::groups_by_page(table, recovered));
+    fn next_run(&mut self, table: &Pages) -> Option<Run> {
+        let groups = self.groups.as_mut().expect("looked for before");
         let &(first_page, _) = groups.last()?;
         let within = |page: u64| (first_page..first_page + RUN_PAGES_MAX).contains(&page);
         let mut run = Run { first_page, pages: 1, groups: Vec::new() };
@@ -148,10 +207,10 @@ impl LeafReads {
     pub(super) fn read_done(
         &mut self,
         ended: PageEnded<'_>,
-        table: &Pages,
-        recovered: &mut Recovered,
+        into: &mut Into<'_>,
         io: &mut DeviceIo,
     ) -> Result<bool, String> {
+        let table = into.table;
         if matches!(ended.read, Err(IoError::NoAnswer(_) | IoError::Dead(_))) {
             self.silent = Some(ended.device);
         }
@@ -171,7 +230,7 @@ impl LeafReads {
                 let bytes = ended.read.unwrap_or_default();
                 for &group in &run.groups {
                     match assemble(group, &run, bytes, table) {
-                        Some(places) => take(group, &places, recovered)?,
+                        Some(places) => into.take(group, &places)?,
                         None => self.alone.push(Alone { group, bytes: Vec::new() }),
                     }
                 }
@@ -187,7 +246,7 @@ impl LeafReads {
                     (Ok(bytes), _) => {
                         alone.bytes.extend_from_slice(bytes);
                         if alone.is_whole(table) {
-                            take(alone.group, &alone.bytes, recovered)?;
+                            into.take(alone.group, &alone.bytes)?;
                         } else {
                             self.alone.push(alone);
                         }
@@ -242,16 +301,6 @@ fn assemble(group: u64, run: &Run, bytes: &[u8], table: &Pages) -> Option<Vec<u8
     Some(places)
 }
 
-fn take(group: u64, bytes: &[u8], recovered: &mut Recovered) -> Result<(), String> {
-    let wrong = |why: String| format!("the places of group {group} of the map: {why}");
-    let image = LeafImage::decode(bytes).map_err(|error| wrong(error.to_string()))?;
-    if recovered.group(group, &image) {
-        Ok(())
-    } else {
-        Err(wrong("it names blocks or slots that do not exist".into()))
-    }
-}
-
 fn ask(device: DeviceId, (page, pages): (u64, u64), tag: u64, io: &mut DeviceIo) {
     let layout = &io[device].layout;
     let pages = pages.min(layout.area_pages.saturating_sub(page));
@@ -266,16 +315,25 @@ mod tests {
     use super::*;
     use crate::format::pointer::{MAP_TABLE, groups_of, leaves_of};
     use crate::io::fixture::drives;
-    use crate::map::{NONE, SlotRegion};
+    use crate::map::{Map, NONE, SlotRegion};
     use crate::pages::Counts;
     use std::collections::BTreeMap;
 
     const BLOCKS: u64 = 40 * 1024;
-    const SLOTS: u64 = 30_000;
+    const SLOTS: u64 = BLOCKS;
 
-    fn recovered() -> Recovered {
-        let region = SlotRegion::new(DeviceId(0), false, SLOTS, 0);
-        Recovered::new(&[region], BLOCKS as usize, true)
+    fn empty() -> Map {
+        Map::new(vec![SlotRegion::new(DeviceId(0), false, SLOTS, 0)], BLOCKS as usize, 1)
+    }
+
+    fn recovery<'a>(map: &'a mut Map, recovered: &'a Recovered) -> Recovery<'a> {
+        Recovery::new(map, recovered, true)
+    }
+
+    fn no_records() -> Recovered {
+        let mut recovered = Recovered::default();
+        recovered.end_records();
+        recovered
     }
 
     /// A table with groups of one page and of three, and its pages: those of later groups lie apart.
@@ -298,7 +356,7 @@ mod tests {
             let image = LeafImage {
                 homes: [if slots == 0 { u64::MAX } else { 1 }; 16],
                 placed: std::array::from_fn(bits),
-                slots: (0..slots).map(|slot| (group * 700 + slot % 700, group as u32)).collect(),
+                slots: (0..slots).map(|slot| (group * 1024 + slot, group as u32)).collect(),
                 ..LeafImage::default()
             };
             let image = (image, Counts::default());
@@ -314,12 +372,14 @@ mod tests {
     /// Reads all of it. `damaged`: a page is so, on this home. Returns reads, and groups that were mended.
     fn read(damaged: impl Fn(u64, u8) -> bool) -> Result<(u32, Vec<u64>), String> {
         let (table, area) = written();
-        let (mut io, mut reads, mut found) = (drives(2, 1), LeafReads::default(), recovered());
+        let (mut io, mut reads, mut map) = (drives(2, 1), LeafReads::default(), empty());
+        let recovered = no_records();
         let (mut outstanding, mut asked) = (0, 0);
         for (layout, _) in [0u8, 1].map(|id| (DeviceId(id), ())) {
             (io[layout].layout.area_offset, io[layout].layout.area_pages) = (0, 200);
         }
-        while !reads.advance(DeviceId(0), (&mut outstanding, 16), &table, &mut found, &mut io) {
+        let mut into = Into { table: &table, recovery: recovery(&mut map, &recovered) };
+        while !reads.advance(DeviceId(0), (&mut outstanding, 16), &mut into, &mut io)? {
             let under_way = reads.under_way.iter().position(Option::is_some);
             let tag = under_way.expect("something is being read");
             let mut device = DeviceId(0);
@@ -337,20 +397,14 @@ mod tests {
                 }
                 let homes = &[DeviceId(0), DeviceId(1)];
                 let ended = PageEnded { device, tag: tag as u64, read: Ok(&bytes), homes };
-                if !reads.read_done(ended, &table, &mut found, &mut io)? {
+                if !reads.read_done(ended, &mut into, &mut io)? {
                     break;
                 }
                 device = DeviceId(1);
             }
             outstanding -= 1;
         }
-        let mut map = crate::map::Map::new(
-            vec![SlotRegion::new(DeviceId(0), false, SLOTS, 0)],
-            BLOCKS as usize,
-            1,
-        );
-        let _contradicts = found.install(&mut map);
-        assert!(map.entry(3 * 1024 + 5).home && map.entry(2 * 1024 + 2).ssd == 1402);
+        assert!(map.entry(3 * 1024 + 5).home && map.entry(2 * 1024 + 2).ssd == 2050);
         assert_eq!(map.entry(2 * 1024 + 3).ssd, NONE);
         Ok((asked, reads.mended()))
     }
@@ -366,14 +420,16 @@ mod tests {
     #[test]
     fn a_home_that_gives_no_answer_is_not_asked_first_again() {
         let (table, area) = written();
-        let (mut io, mut reads, mut found) = (drives(2, 1), LeafReads::default(), recovered());
+        let (mut io, mut reads, mut map) = (drives(2, 1), LeafReads::default(), empty());
+        let recovered = no_records();
         for id in [DeviceId(0), DeviceId(1)] {
             (io[id].layout.area_offset, io[id].layout.area_pages) = (0, 200);
         }
         let (mut outstanding, mut silent) = (0, 0);
         loop {
             let first = DeviceId(u8::from(reads.is_silent(DeviceId(0))));
-            if reads.advance(first, (&mut outstanding, 2), &table, &mut found, &mut io) {
+            let mut into = Into { table: &table, recovery: recovery(&mut map, &recovered) };
+            if reads.advance(first, (&mut outstanding, 2), &mut into, &mut io) == Ok(true) {
                 break;
             }
             let tag = reads.under_way.iter().position(Option::is_some).expect("it is being read");
@@ -389,11 +445,10 @@ mod tests {
             if asked == DeviceId(0) {
                 silent += 1;
                 let ended = end(DeviceId(0), Err(IoError::NoAnswer(DeviceId(0))));
-                let is_asked = reads.read_done(ended, &table, &mut found, &mut io);
+                let is_asked = reads.read_done(ended, &mut into, &mut io);
                 assert_eq!(is_asked, Ok(true), "the other one is asked");
             }
-            let is_asked =
-                reads.read_done(end(DeviceId(1), Ok(&bytes)), &table, &mut found, &mut io);
+            let is_asked = reads.read_done(end(DeviceId(1), Ok(&bytes)), &mut into, &mut io);
             assert_eq!(is_asked, Ok(false), "it is sound");
             outstanding -= 1;
         }

@@ -4,9 +4,9 @@
 //! be cut at any moment and begin again:
 //!
 //! ```text
-//! superblocks ─▶ roots ─▶ table of objects ─▶ pages of pointers ─▶ leaves ─▶ journal ─▶ flush every drive (what was read is durable before
-//! anything is built on it) ─▶ map, allocators and logs rebuilt ─▶ roots that nobody can read erased, if they may be
-//! newer ─▶ superblocks "in use" ─▶ serve
+//! superblocks ─▶ roots ─▶ table of objects ─▶ pages of pointers ─▶ journal ─▶ leaves, which go into the map with what
+//! records say over them ─▶ journals mended and every drive flushed (what was read is durable before anything is built
+//! on it) ─▶ logs rebuilt ─▶ roots that nobody can read erased, if they may be newer ─▶ superblocks "in use" ─▶ serve
 //! ```
 //! What roots there are is in `roots`, what the journal says in `journal`, a fresh pool in `birth`.
 
@@ -28,8 +28,8 @@ use crate::format::FormatError;
 use crate::format::root::Root;
 use crate::format::superblock::Superblock;
 use crate::io::{DeviceIo, News, Phase};
-use crate::map::checkpoint::Recovered;
 use crate::map::journal::Journal;
+use crate::map::recovered::{self, Recovered};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::mutant::Mutant;
@@ -49,13 +49,16 @@ pub(crate) enum Stage {
     Table,
     /// Pages of pointers of the tables that lie in pages.
     Tables,
+    Journal,
     /// Where the blocks of the map lie.
     Leaves,
-    Journal,
     Flush,
     /// Roots that could not be read are erased.
     Erase,
 }
+
+/// A write to a journal: where, in bytes, and what.
+type RingWrite = (DeviceId, u64, Vec<u8>);
 
 /// Reads in flight during recovery.
 pub(crate) const READS_MAX: u64 = 16;
@@ -90,6 +93,8 @@ pub(crate) struct Starting {
     /// The last of them is that of the drive that follows.
     pub(crate) witness: Option<DeviceId>,
     pub(crate) journal: Option<Journal>,
+    /// What is written to journals that a cut has left behind.
+    journals_mended: Vec<RingWrite>,
 }
 
 impl Starting {
@@ -113,6 +118,7 @@ impl Starting {
             rings: Vec::new(),
             witness: None,
             journal: None,
+            journals_mended: Vec::new(),
         }
     }
 }
@@ -393,7 +399,7 @@ impl Start {
         let unknown = self.unknown_replica_roots(store, io);
         let Settled { erased, lags } = self.settle_roots(&store.metadata, io);
         let starting = self.starting();
-        let recovered = std::mem::take(&mut starting.recovered);
+        starting.recovered = Recovered::default();
         let mended = starting.leaves.mended();
         let table_is_mended = starting.table_is_mended;
         let is_read = !starting.tables.replica_is_unread();
@@ -409,11 +415,7 @@ impl Start {
             self.refuse(StartError::Corrupt(text), io);
             return;
         }
-        let strays = recovered.strays(&volumes.objects.ranges());
-        if let Err(text) = recovered.install(&mut store.map) {
-            self.refuse(StartError::Corrupt(text), io);
-            return;
-        }
+        let strays = recovered::strays(&store.map, &volumes.objects.ranges());
         migration.evacuation.go_on_draining(&store.metadata, &mut store.map, &volumes.objects, io);
         if let Err(text) = migration.evacuation.look_at_gone(&store.map, &mut volumes.objects, io) {
             self.refuse(StartError::Corrupt(text), io);
@@ -473,9 +475,14 @@ impl Start {
     /// durable: otherwise a second power cut could take back a record whose freed places have been
     /// written over.
     pub(crate) fn flush_all(&mut self, io: &mut DeviceIo) {
-        assert!(self.starting().stage == Stage::Journal, "the journal is read last");
         assert!(self.starting().journal.is_some(), "it was replayed");
-        self.starting().stage = Stage::Flush;
+        go_on(self.starting(), Stage::Leaves, Stage::Flush);
+        // what a cut has left on the metadata homes is settled, when all is known
+        for (device, offset_bytes, bytes) in std::mem::take(&mut self.starting().journals_mended) {
+            let op = IoOp::WriteMeta { offset_bytes, bytes, fua: true };
+            self.starting().outstanding += 1;
+            io.submit(device, op, Owner::Start(StartIo::Write));
+        }
         let skips = io.breaks(Mutant::RecoveryWithoutFlush);
         for id in io.drives().ids() {
             if !skips && !io[id].is_faulted() {

@@ -1,13 +1,12 @@
 //! What a start reads, in order: roots, objects, the map, journal.
 
-use super::leaves::PageEnded;
+use super::leaves::{Into, PageEnded};
 use super::{READS_MAX, Stage, Start, choose_root, go_on};
 use crate::StartError;
 use crate::format::layout::{self, Layout};
 use crate::format::superblock::{Standing, Superblock};
 use crate::format::{pointer, record};
 use crate::io::{DeviceIo, News};
-use crate::map::checkpoint::Recovered;
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
 use crate::owner::Ended;
@@ -168,11 +167,8 @@ impl Start {
         volumes: &mut Volumes,
         io: &mut DeviceIo,
     ) {
-        let blocks = store.map.leaves().block_count();
         let starting = self.starting();
         go_on(starting, Stage::Table, Stage::Tables);
-        let has_homes = store.checksums.homes() > 0;
-        starting.recovered = Recovered::new(store.map.slots().regions(), blocks, has_homes);
         let (_, root) = starting.root.as_ref().expect("found before");
         match starting.tables.begin(&root.map, store) {
             Ok(()) => self.read_tables(store, volumes, io),
@@ -188,22 +184,24 @@ impl Start {
         match starting.tables.advance(leader, replica, outstanding, store, io) {
             Ok(false) => {}
             Ok(true) => {
-                go_on(self.starting(), Stage::Tables, Stage::Leaves);
-                self.read_leaves(store, volumes, io);
+                self.begin_journal(store, volumes, io);
             }
             Err(error) => self.refuse(StartError::Corrupt(error), io),
         }
     }
 
-    fn read_leaves(&mut self, store: &mut Store, volumes: &mut Volumes, io: &mut DeviceIo) {
+    /// Asks for leaves, which go into the map. What was read is flushed when all are there.
+    pub(super) fn read_leaves(&mut self, store: &mut Store, io: &mut DeviceIo) {
         let leader = self.leader();
         let other = self.home_behind(leader, store, io);
         let starting = self.starting();
         let first = other.filter(|_| starting.leaves.is_silent(leader)).unwrap_or(leader);
         let outstanding = (&mut starting.outstanding, READS_MAX as u32);
-        let recovered = &mut starting.recovered;
-        if starting.leaves.advance(first, outstanding, store.checksums.table(), recovered, io) {
-            self.begin_journal(store, volumes, io);
+        let mut into = Into::of(&starting.recovered, store);
+        match starting.leaves.advance(first, outstanding, &mut into, io) {
+            Ok(true) => self.flush_all(io),
+            Ok(false) => {}
+            Err(error) => self.refuse(StartError::Corrupt(error), io),
         }
     }
 
@@ -232,8 +230,8 @@ impl Start {
         let homes = store.metadata.sound_homes(io);
         let starting = self.starting();
         let ended = PageEnded { device, tag, read, homes: &homes };
-        let (table, recovered) = (store.checksums.table(), &mut starting.recovered);
-        match starting.leaves.read_done(ended, table, recovered, io) {
+        let mut into = Into::of(&starting.recovered, store);
+        match starting.leaves.read_done(ended, &mut into, io) {
             Ok(is_asked) => starting.outstanding += u32::from(is_asked),
             Err(error) => {
                 starting.failed.get_or_insert(StartError::Corrupt(error));
@@ -307,7 +305,7 @@ impl Start {
         }
         match stage {
             Stage::Table => self.read_table(store, volumes, io),
-            Stage::Leaves => self.read_leaves(store, volumes, io),
+            Stage::Leaves => self.read_leaves(store, io),
             Stage::Tables => self.read_tables(store, volumes, io),
             Stage::Journal => self.read_journal(store, volumes, io),
             _ if outstanding > 0 => {}

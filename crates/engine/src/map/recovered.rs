@@ -1,0 +1,313 @@
+//! What the journal says of blocks, and how it goes over what leaves say, into an empty map.
+//!
+//! The journal is read first. Then each leaf that is read goes into the map at once, with what records say over it:
+//! absolutely, by block. So memory and time go with the records and with the leaves that exist, and not with the size
+//! of the pool.
+//!
+//! Leaves of one checkpoint are composed at different moments, so two may claim the same slot: one block left
+//! it, and another one got it. The block that left it was changed after the checkpoint began, so a record that is
+//! replayed says what holds, and the leaf's word counts for nothing.
+
+use super::objects::BlockRange;
+use super::{Entry, Fragment, Logical, Map, NONE, Slot};
+use crate::format::leaf::{GroupBits, LeafImage, marked};
+use crate::format::pointer::LEAF_BLOCKS;
+use crate::format::record::FRAGMENTS_MAX;
+use std::collections::BTreeMap;
+
+/// Order, slot, mask and checksum of a fragment.
+pub(crate) type FragmentOf = (u8, Slot, u8, u32);
+
+/// One block as a record has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RecoveredBlock {
+    /// The home is valid.
+    pub(crate) home: bool,
+    /// SSD slot and checksum.
+    pub(crate) ssd: Option<(Slot, u32)>,
+    /// Log slot and checksum.
+    pub(crate) log: Option<(Slot, u32)>,
+    /// Its fragments.
+    pub(crate) fragments: Vec<FragmentOf>,
+}
+
+/// What one record says of one block: a journal may hold millions of them.
+#[derive(Clone, Copy, Debug)]
+struct Replaced {
+    block: Logical,
+    /// On an SSD, or in a log, or `NONE`.
+    slot: Slot,
+    checksum: u32,
+    home: bool,
+}
+
+/// What records say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recovered {
+    /// In the order of the journal. From `end_records` on by block, each of which is here once.
+    records: Vec<Replaced>,
+    /// Fragments of blocks, as the last record of each has them.
+    fragments: BTreeMap<Logical, Vec<FragmentOf>>,
+    is_ended: bool,
+}
+
+impl Recovered {
+    /// Replaces all that is known of a block.
+    pub(crate) fn replace(&mut self, block: Logical, places: RecoveredBlock) {
+        assert!(!self.is_ended, "records come before leaves");
+        let RecoveredBlock { home, ssd, log, fragments } = places;
+        // the log place of a tail was never known to be durable: the SSD copy is the truth
+        let (slot, checksum) = ssd.or(log).unwrap_or((NONE, 0));
+        if !fragments.is_empty() {
+            self.fragments.insert(block, fragments);
+        } else if !self.fragments.is_empty() {
+            self.fragments.remove(&block);
+        }
+        self.records.push(Replaced { block, slot, checksum, home });
+    }
+
+    /// All records were read: of several about one block the last one holds.
+    pub(crate) fn end_records(&mut self) {
+        // the sort keeps the order of those of one block
+        self.records.sort_by_key(|record| record.block);
+        self.records.dedup_by(|later, kept| {
+            let is_same = later.block == kept.block;
+            if is_same {
+                *kept = *later;
+            }
+            is_same
+        });
+        self.is_ended = true;
+    }
+
+    /// Records of the blocks of a group.
+    fn of_group(&self, group: u64) -> &[Replaced] {
+        assert!(self.is_ended, "all records are known when leaves are read");
+        let first = group * LEAF_BLOCKS as u64;
+        let from = self.records.partition_point(|record| record.block < first);
+        let behind = &self.records[from..];
+        &behind[..behind.partition_point(|record| record.block < first + LEAF_BLOCKS as u64)]
+    }
+
+    pub(super) fn next_group(&self, from: u64) -> Option<u64> {
+        let first = from * LEAF_BLOCKS as u64;
+        let next = self.records.partition_point(|record| record.block < first);
+        Some(self.records.get(next)?.block / LEAF_BLOCKS as u64)
+    }
+}
+
+/// A map that leaves go into, with what records say over them.
+pub(crate) struct Recovery<'a> {
+    map: &'a mut Map,
+    recovered: &'a Recovered,
+    has_homes: bool,
+}
+
+impl<'a> Recovery<'a> {
+    /// Leaves are to go into this map. A pool without hard drives has no homes.
+    pub(crate) fn new(map: &'a mut Map, recovered: &'a Recovered, has_homes: bool) -> Self {
+        Recovery { map, recovered, has_homes }
+    }
+
+    /// Does no block lie in a slot yet?
+    pub(crate) fn has_no_slot(&self) -> bool {
+        self.map.leaves.has_no_slot()
+    }
+
+    /// The first group from `from` on of which records say something.
+    pub(crate) fn next_group(&self, from: u64) -> Option<u64> {
+        self.recovered.next_group(from)
+    }
+
+    /// All blocks of a group lie at home, but for those of which records say something else.
+    ///
+    /// # Errors
+    /// As `group`.
+    pub(crate) fn group_at_home(&mut self, group: u64) -> Result<(), String> {
+        self.group(group, &LeafImage::at_home(self.map.blocks_of_group(group)))
+    }
+
+    /// Takes over what a leaf says of a group of blocks, and over it what records say.
+    ///
+    /// # Errors
+    /// Words: it names blocks, homes or slots that do not exist, or a slot that another block has.
+    pub(crate) fn group(&mut self, group: u64, image: &LeafImage) -> Result<(), String> {
+        self.check(group, image)?;
+        let first = group * LEAF_BLOCKS as u64;
+        let records = self.recovered.of_group(group);
+        let (mut homes, mut replaced) = (image.homes, GroupBits::default());
+        for record in records {
+            let (word, bit) = at(record.block - first);
+            replaced[word] |= bit;
+            homes[word] = if record.home { homes[word] | bit } else { homes[word] & !bit };
+        }
+        self.homes(first, &homes);
+        let holds = |index: &usize| {
+            let (word, bit) = at(*index as u64);
+            replaced[word] & bit == 0
+        };
+        for (index, &(slot, checksum)) in marked(&image.placed).zip(&image.slots) {
+            if holds(&index) {
+                self.slot(first + index as u64, slot, checksum)?;
+            }
+        }
+        for (index, list) in marked(&image.fragmented).zip(&image.fragments) {
+            if holds(&index) {
+                let of = (0..).zip(list).map(|(order, it)| (order, it.slot, it.mask, it.checksum));
+                self.fragments(first + index as u64, of.collect())?;
+            }
+        }
+        for record in records {
+            if record.slot != NONE {
+                self.slot(record.block, record.slot, record.checksum)?;
+            }
+            if let Some(list) = self.recovered.fragments.get(&record.block) {
+                self.fragments(record.block, list.clone())?;
+            }
+        }
+        if !records.is_empty() {
+            // the leaf on the drives says something else than what holds
+            self.map.mark_group_dirty(group);
+        }
+        Ok(())
+    }
+
+    /// All blocks of these groups lie at home.
+    ///
+    /// # Errors
+    /// Words: there are no homes, or groups.
+    pub(crate) fn at_home(&mut self, groups: &std::ops::Range<u64>) -> Result<(), String> {
+        if groups.is_empty() {
+            return Ok(());
+        }
+        if !self.has_homes || groups.end > self.map.group_count() as u64 {
+            return Err("it names homes that do not exist".into());
+        }
+        let first = groups.start * LEAF_BLOCKS as u64;
+        let end = (groups.end * LEAF_BLOCKS as u64).min(self.map.leaves.block_count() as u64);
+        self.map.leaves.assume_home(first, end - first);
+        Ok(())
+    }
+
+    fn check(&self, group: u64, image: &LeafImage) -> Result<(), String> {
+        let slots = image.slots.iter().map(|(slot, _)| slot);
+        let slots = slots.chain(image.fragments.iter().flatten().map(|fragment| &fragment.slot));
+        let exist = slots.into_iter().all(|slot| self.map.slots.have(*slot, 1));
+        let has_home = image.homes.iter().any(|word| *word != 0);
+        let is_within = image.is_within(self.map.blocks_of_group(group));
+        if exist && is_within && (self.has_homes || !has_home) {
+            Ok(())
+        } else {
+            Err("it names blocks, homes or slots that do not exist".into())
+        }
+    }
+
+    /// Homes of a group, which begins with this block.
+    fn homes(&mut self, first: Logical, homes: &GroupBits) {
+        let mut from = None;
+        for index in 0..=LEAF_BLOCKS {
+            let (word, bit) = at(index as u64);
+            let is_home = index < LEAF_BLOCKS && homes[word] & bit != 0;
+            match from {
+                None if is_home => from = Some(index),
+                Some(start) if !is_home => {
+                    self.map.leaves.assume_home(first + start as u64, (index - start) as u64);
+                    from = None;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The block has this recorded place.
+    fn slot(&mut self, block: Logical, slot: Slot, checksum: u32) -> Result<(), String> {
+        self.take(slot, block, checksum)?;
+        let entry = self.map.leaves.get(block);
+        let is_log = self.map.slots.is_log(slot);
+        let is_free = if is_log { entry.log == NONE } else { entry.ssd == NONE };
+        assert!(is_free, "block {block} has one place of a kind");
+        let (ssd, log) = if is_log { (entry.ssd, slot) } else { (slot, entry.log) };
+        self.map.leaves.replace(block, Entry { ssd, log, ..entry });
+        Ok(())
+    }
+
+    pub(super) fn fragments(
+        &mut self,
+        block: Logical,
+        mut fragments: Vec<FragmentOf>,
+    ) -> Result<(), String> {
+        if fragments.len() > FRAGMENTS_MAX {
+            return Err(format!("block {block} has {} fragments", fragments.len()));
+        }
+        fragments.sort_unstable();
+        for (order, slot, mask, checksum) in fragments {
+            self.take(slot, block, checksum)?;
+            self.map.masks.insert(slot, (mask, order));
+            self.map.fragments.entry(block).or_default().push(Fragment { slot, mask });
+            let entry = self.map.leaves.get(block);
+            self.map.leaves.replace(block, Entry { fragmented: true, ..entry });
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, slot: Slot, block: Logical, checksum: u32) -> Result<(), String> {
+        if !self.map.slots.have(slot, 1) {
+            return Err(format!(
+                "block {block} is said to lie in slot {slot}, which does not exist"
+            ));
+        }
+        if self.map.slots.owner(slot) != NONE {
+            let other = self.map.slots.owner(slot);
+            return Err(format!("slot {slot} belongs to block {block} and to block {other}"));
+        }
+        self.map.slots.assign(slot, block, checksum);
+        self.map.slots.set_recorded(slot, true);
+        let Some(ssd) = self.map.allocator_of(slot) else { return Ok(()) };
+        self.map.allocators[ssd].take(slot);
+        let closed = self.map.closed[ssd];
+        assert!(closed || self.map.ssd_free > 0, "what is free of open SSDs is counted");
+        self.map.ssd_free -= u64::from(!closed);
+        Ok(())
+    }
+}
+
+/// Runs of blocks that lie somewhere and in none of these ranges, which are in order.
+pub(crate) fn strays(map: &Map, owned: &[BlockRange]) -> Vec<BlockRange> {
+    let mut strays: Vec<BlockRange> = Vec::new();
+    let mut from = 0;
+    let last = BlockRange { first: map.leaves.block_count() as Logical, count: 0 };
+    for next in owned.iter().chain([&last]) {
+        while let Some(found) = map.leaves.next_used(from, next.first) {
+            from = found.first + found.count;
+            match strays.last_mut() {
+                Some(last) if last.first + last.count == found.first => {
+                    last.count += found.count;
+                }
+                _ => strays.push(found),
+            }
+        }
+        from = from.max(next.first + next.count);
+    }
+    strays
+}
+
+/// Slots of each drive's log that some block lies in, or has left while a record still names them.
+pub(crate) fn slots_in_logs(map: &Map) -> BTreeMap<tandem_block::DeviceId, Vec<Slot>> {
+    let mut found = BTreeMap::<_, Vec<Slot>>::new();
+    let mut put = |slot: Slot| {
+        if slot != NONE && map.slots.is_log(slot) {
+            found.entry(map.slots.region(slot).device).or_default().push(slot);
+        }
+    };
+    for block in map.leaves.in_slots() {
+        put(map.leaves.get(block).log);
+        map.fragments(block).iter().for_each(|fragment| put(fragment.slot));
+    }
+    map.displaced.iter().for_each(|(_, slot)| put(slot));
+    found
+}
+
+/// Which word of a group's bits, and which bit there.
+fn at(index: u64) -> (usize, u64) {
+    ((index / 64) as usize % (LEAF_BLOCKS / 64), 1 << (index % 64))
+}
