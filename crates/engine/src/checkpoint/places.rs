@@ -1,8 +1,8 @@
 //! Which groups of blocks does a checkpoint write next, and how many of them at once?
 
 use crate::map::Map;
-use crate::map::bits::Bits;
 use crate::map::checksums::HomeChecksums;
+use crate::map::marks::Marks;
 use crate::pages::PageWrite;
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub(super) enum NextPlaces {
 /// The groups of a checkpoint under way.
 #[derive(Clone, Debug)]
 pub(super) struct PlacesWrite {
-    dirty: Bits,
+    dirty: Marks,
     next: usize,
     /// Pages of groups that were composed.
     writes: VecDeque<PageWrite>,
@@ -36,13 +36,13 @@ pub(super) struct PlacesWrite {
 impl Default for PlacesWrite {
     /// Of no group.
     fn default() -> Self {
-        PlacesWrite::of(Bits::new(0))
+        PlacesWrite::of(Marks::default())
     }
 }
 
 impl PlacesWrite {
     /// All these groups.
-    pub(super) fn of(dirty: Bits) -> Self {
+    pub(super) fn of(dirty: Marks) -> Self {
         PlacesWrite { dirty, next: 0, writes: VecDeque::new() }
     }
 
@@ -58,7 +58,7 @@ impl PlacesWrite {
         }
         let mut composed = 0;
         while composed < GROUPS_AT_ONCE && *left > 0 {
-            let Some(group) = self.dirty.next_set(self.next, self.dirty.len()) else { break };
+            let Some(group) = self.dirty.next(self.next) else { break };
             *left -= 1;
             self.next = group + 1;
             let group = group as u64;
@@ -72,17 +72,13 @@ impl PlacesWrite {
         }
         match self.writes.pop_front() {
             Some(write) => NextPlaces::Write(write),
-            None if self.dirty.next_set(self.next, self.dirty.len()).is_some() => NextPlaces::Later,
+            None if self.dirty.next(self.next).is_some() => NextPlaces::Later,
             None => NextPlaces::Over,
         }
     }
 
     /// The attempt has failed: all of its groups are due again.
     pub(super) fn give_back(self, map: &mut Map) {
-        let mut from = 0;
-        while let Some(group) = self.dirty.next_set(from, self.dirty.len()) {
-            map.mark_group_dirty(group as u64);
-            from = group + 1;
-        }
+        self.dirty.iter().for_each(|group| map.mark_group_dirty(group as u64));
     }
 }

@@ -91,16 +91,6 @@ impl Bits {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The words, for checkpoints.
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    /// The words, for recovery.
-    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
-        &mut self.words
-    }
-
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.words.memory_bytes()

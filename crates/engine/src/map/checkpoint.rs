@@ -1,6 +1,6 @@
 //! How do recorded places become leaves?
 
-use super::bits::Bits;
+use super::marks::Marks;
 use super::{Entry, Logical, Map, NONE, Slot};
 use crate::format::leaf::{GroupBits, LeafImage};
 use crate::format::pointer::LEAF_BLOCKS;
@@ -22,14 +22,13 @@ impl Map {
     }
 
     /// Groups that changed since they were last taken.
-    pub(crate) fn take_dirty_groups(&mut self) -> Bits {
-        let clean = Bits::new(self.dirty_groups.len());
-        std::mem::replace(&mut self.dirty_groups, clean)
+    pub(crate) fn take_dirty_groups(&mut self) -> Marks {
+        self.dirty_groups.take()
     }
 
     /// Puts a group back among the dirty ones, after a failed checkpoint.
     pub(crate) fn mark_group_dirty(&mut self, group: u64) {
-        self.dirty_groups.set(group as usize, true);
+        self.dirty_groups.mark(group as usize);
     }
 
     /// Blocks of a group: less than others where it is the last one.

@@ -354,7 +354,7 @@ impl Map {
             batch.freed.push(slot);
         }
         self.leaves.set_recorded_home(block, home);
-        self.dirty_groups.set(block as usize / LEAF_BLOCKS, true);
+        self.dirty_groups.mark(block as usize / LEAF_BLOCKS);
     }
 
     fn mark_slot(&mut self, slot: Slot, recorded: bool) {

@@ -32,6 +32,7 @@ pub(crate) mod image;
 pub(crate) mod journal;
 mod leaf;
 mod leaves;
+pub(crate) mod marks;
 pub mod objects;
 mod population;
 pub(crate) mod recovered;
@@ -57,6 +58,7 @@ use displaced::Displaced;
 use entry::{FRAGMENTS, HOME, SSD};
 use hashbrown::{HashMap, HashSet};
 use leaves::Leaves;
+use marks::Marks;
 use slots::Slots;
 use std::collections::BTreeMap;
 use tandem_block::DeviceId;
@@ -137,7 +139,7 @@ pub struct Map {
     freed: Vec<Slot>,
     versions: Versions,
     /// Groups of blocks whose places the next checkpoint must write.
-    dirty_groups: bits::Bits,
+    dirty_groups: Marks,
 }
 
 impl Map {
@@ -168,7 +170,7 @@ impl Map {
             log_volatile: HashMap::default(),
             freed: Vec::new(),
             versions: Versions::default(),
-            dirty_groups: bits::Bits::new(groups_of(logical_blocks as u64) as usize),
+            dirty_groups: Marks::new(groups_of(logical_blocks as u64) as usize),
             slots,
         }
     }

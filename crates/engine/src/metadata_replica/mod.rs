@@ -28,9 +28,9 @@ pub(crate) use self::snapshot::{CheckpointState, Source};
 use crate::format::pointer::{MAP_TABLE, MapLeaf, Pointer};
 use crate::format::root::{Root, RootImage};
 use crate::io::DeviceIo;
-use crate::map::bits::Bits;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
+use crate::map::marks::Marks;
 use crate::pages::{PageWrite, Pages};
 use crate::port::IoOp;
 use std::collections::{BTreeSet, VecDeque};
@@ -117,7 +117,7 @@ pub(crate) struct MetadataReplica {
     /// How long the oldest of those units has been missing.
     gap_since: Instant,
     /// Groups whose places differ from the drive's, and pages of home checksums that do.
-    due_groups: Bits,
+    due_groups: Marks,
     due_pages: BTreeSet<u32>,
     stage: Stage,
     /// When the snapshot under way began, when users had to make room for it, and until when none
@@ -140,7 +140,7 @@ pub(crate) struct MetadataReplica {
     /// Units wait since they would lie over that part: the snapshot under way ends that.
     held: bool,
     /// Of the snapshot under way: what is still to be written, and pages of groups that were composed.
-    taken: Bits,
+    taken: Marks,
     /// None before this one is.
     taken_from: usize,
     taken_pages: BTreeSet<u32>,
@@ -196,8 +196,8 @@ impl MetadataReplica {
     pub(crate) fn begin_life(&mut self, home: Option<DeviceId>, groups: usize) {
         *self = MetadataReplica {
             home,
-            due_groups: Bits::new(groups),
-            taken: Bits::new(groups),
+            due_groups: Marks::new(groups),
+            taken: Marks::new(groups),
             number: 1,
             ..Self::default()
         };
@@ -280,7 +280,7 @@ impl MetadataReplica {
     /// A leaf of the map has to be written here.
     fn note_due(&mut self, leaf: u64) {
         match MapLeaf::of_leaf(leaf) {
-            (group, MapLeaf::Places(_)) => self.due_groups.set(group as usize, true),
+            (group, MapLeaf::Places(_)) => self.due_groups.mark(group as usize),
             (group, MapLeaf::Checksums) => _ = self.due_pages.insert(group as u32),
         }
     }

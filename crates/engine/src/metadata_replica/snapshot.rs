@@ -17,10 +17,10 @@ use crate::format::root::Root;
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::batches::Batches;
-use crate::map::bits::Bits;
 use crate::map::checksums::HomeChecksums;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
+use crate::map::marks::Marks;
 use crate::map::objects::Objects;
 use crate::owner::{MetadataIo, Owner};
 use crate::pages::{Counts, NoRoom, PageWrite};
@@ -78,7 +78,7 @@ impl MetadataReplica {
     /// A checkpoint begins: its marks and groups are the replica's too.
     pub(crate) fn checkpoint_begins(
         &mut self,
-        dirty: &Bits,
+        dirty: &Marks,
         mark: (u64, u64),
         sequence: u64,
         table: bool,
@@ -89,9 +89,7 @@ impl MetadataReplica {
             return;
         }
         f.due_table |= table;
-        for (due, dirty) in f.due_groups.words_mut().iter_mut().zip(dirty.words()) {
-            *due |= dirty;
-        }
+        f.due_groups.mark_all(dirty);
         if f.stage == Stage::Root {
             f.next = Some((mark, sequence));
         } else {
@@ -188,10 +186,8 @@ impl MetadataReplica {
             }
             CheckpointState::Durable => {}
         }
-        let due = std::mem::replace(&mut self.due_groups, Bits::new(self.taken.len()));
-        for (taken, due) in self.taken.words_mut().iter_mut().zip(due.words()) {
-            *taken |= due;
-        }
+        self.taken.mark_all(&self.due_groups);
+        self.due_groups.clear();
         self.taken_from = 0;
         self.taken_pages.append(&mut self.due_pages);
         if !self.table.is_under_way() {
@@ -213,13 +209,13 @@ impl MetadataReplica {
         let (mut composed, mut left) = (0, GROUPS_A_TURN);
         while composed < GROUPS_AT_ONCE && left > 0 {
             self.table.leaves_written(); // a group may come twice
-            let next = self.taken.next_set(self.taken_from, self.taken.len());
+            let next = self.taken.next(self.taken_from);
             let Some(group) = next else { break };
             left -= 1;
             self.taken_from = group;
             let (places, blocks) = (map.places(group as u64), map.blocks_of_group(group as u64));
             let writes = self.table.write_places(group as u64, &places, blocks).ok_or(NoRoom)?;
-            self.taken.set(group, false);
+            self.taken.unmark(group);
             writes.into_iter().for_each(|write| write.join(&mut self.writes));
             // groups without a page are composed until there is something to write
             composed += usize::from(!self.writes.is_empty());
@@ -374,10 +370,8 @@ impl MetadataReplica {
     fn give_up_snapshot(&mut self, io: &DeviceIo) {
         let now = io.now();
         let f = &mut *self;
-        for (due, taken) in f.due_groups.words_mut().iter_mut().zip(f.taken.words()) {
-            *due |= taken;
-        }
-        f.taken = Bits::new(f.taken.len());
+        f.due_groups.mark_all(&f.taken);
+        f.taken.clear();
         f.writes.clear();
         f.goes_on = false;
         f.due_pages.append(&mut f.taken_pages);
@@ -517,7 +511,7 @@ mod tests {
             f.recovered(Some(&leader), unknown, &leader, checksums.table(), &journal, io.now());
             let is_known = unknown == [false; 2];
             assert_eq!(f.behind, !is_known, "{unknown:?}: who has unknown roots is not level");
-            f.checkpoint_begins(&Bits::new(1), (0, 0), 1, false, &io);
+            f.checkpoint_begins(&Marks::new(1), (0, 0), 1, false, &io);
             units(&mut f, &mut io, 1..=1);
             let source = Source {
                 map: &map,
@@ -580,7 +574,7 @@ mod tests {
                 match *event {
                     Checkpoint => {
                         let mark = ((next - 1) * MIB, 0);
-                        f.checkpoint_begins(&Bits::new(1), mark, next, false, &io);
+                        f.checkpoint_begins(&Marks::new(1), mark, next, false, &io);
                     }
                     Units(count) => {
                         units(&mut f, &mut io, next..=next + count - 1);

@@ -19,15 +19,15 @@ use self::space::PageSpace;
 use self::tree::{At, Tree, wrong};
 use crate::format::FormatError;
 use crate::format::pointer::{Kind, PAGE_BYTES, PageName, Pointer, TableRoot};
-use crate::map::bits::Bits;
+use crate::map::marks::Marks;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Pages that are given back at once where room is short: each time a free page is searched for.
 const GIVEN_BACK_AT_ONCE: usize = 256;
 
 /// No page of so many.
-fn none_of(pages: u64) -> Bits {
-    Bits::new(usize::try_from(pages).expect("an area has fewer pages than memory has bytes"))
+fn none_of(pages: u64) -> Marks {
+    Marks::new(usize::try_from(pages).expect("an area has fewer pages than memory has bytes"))
 }
 
 /// How many blocks of a leaf lie on an SSD, and how many of these nowhere else.
@@ -69,7 +69,7 @@ pub(crate) struct Pages {
     leaves: Vec<(u64, Pointer)>,
     /// What pointed where before the checkpoint under way, and the pages that it has written.
     undo: Vec<(At, Pointer)>,
-    fresh: Bits,
+    fresh: Marks,
     /// Pages that the durable root names, and the one under way does not.
     left: Vec<u64>,
     /// Pages that only the root before the durable one names.
@@ -151,7 +151,7 @@ impl Pages {
     /// A checkpoint begins.
     pub(crate) fn begin(&mut self) {
         assert!(!self.is_under_way, "one checkpoint at a time");
-        let fresh = self.fresh.next_set(0, self.fresh.len());
+        let fresh = self.fresh.next(0);
         assert!(self.undo.is_empty() && fresh.is_none() && self.left.is_empty());
         assert_eq!(self.tree.next_changed(), None, "what the root names was written");
         self.is_under_way = true;
@@ -268,7 +268,7 @@ impl Pages {
         self.give_back_old(usize::MAX);
         self.old = std::mem::take(&mut self.left).into();
         self.undo.clear();
-        self.fresh = none_of(self.space.pages());
+        self.fresh.clear();
         self.mending.clear();
         self.is_under_way = false;
     }
@@ -288,13 +288,8 @@ impl Pages {
             // pages above it are as they were, too
             self.tree.note_changed(at, false);
         }
-        let pages = self.fresh.len();
-        let mut from = 0;
-        while let Some(page) = self.fresh.next_set(from, pages) {
-            self.space.give_back(page as u64);
-            from = page + 1;
-        }
-        self.fresh = none_of(pages as u64);
+        self.fresh.iter().for_each(|page| self.space.give_back(page as u64));
+        self.fresh.clear();
         self.mended.append(&mut self.mending);
         self.left.clear();
         self.is_under_way = false;
@@ -311,7 +306,7 @@ impl Pages {
             return;
         };
         if self.fresh.get(page as usize) {
-            self.fresh.set(page as usize, false);
+            self.fresh.unmark(page as usize);
             // this checkpoint has written it twice: no root names the first one
             self.space.give_back(page);
         } else {
@@ -327,7 +322,7 @@ impl Pages {
             before.page
         } else {
             let page = self.take()?;
-            self.fresh.set(page as usize, true);
+            self.fresh.mark(page as usize);
             page
         };
         let crc = self.name(at).crc(&bytes);

@@ -5,7 +5,7 @@
 
 use crate::format::FormatError;
 use crate::format::pointer::{self, Kind, POINTERS, Pointer, pages_of_levels};
-use crate::map::bits::Bits;
+use crate::map::marks::Marks;
 
 type PointerPage = Box<[Pointer; POINTERS]>;
 
@@ -20,20 +20,17 @@ pub(super) struct At {
 struct Level {
     pages: Vec<Option<PointerPage>>,
     /// Pages that differ from what was written of them.
-    changed: Bits,
-    /// None before this one does.
-    changed_from: usize,
+    changed: Marks,
     /// How many pointers there are on this level.
     pointers: u64,
 }
 
 impl Level {
     fn note_changed(&mut self, index: usize, is_changed: bool) {
-        self.changed.set(index, is_changed);
         if is_changed {
-            self.changed_from = self.changed_from.min(index);
-        } else if index == self.changed_from {
-            self.changed_from += 1;
+            self.changed.mark(index);
+        } else {
+            self.changed.unmark(index);
         }
     }
 }
@@ -52,9 +49,9 @@ impl Tree {
         let mut pointers = leaves;
         let mut levels = Vec::new();
         for pages in pages_of_levels(leaves) {
-            let changed = Bits::new(pages as usize);
+            let changed = Marks::new(pages as usize);
             let all = vec![None; pages as usize];
-            levels.push(Level { pages: all, changed, changed_from: 0, pointers });
+            levels.push(Level { pages: all, changed, pointers });
             pointers = pages;
         }
         Tree { levels, top: vec![Pointer::default(); pointers as usize] }
@@ -129,7 +126,7 @@ impl Tree {
     /// The lowest page of pointers that has changed since it was written.
     pub(super) fn next_changed(&self) -> Option<At> {
         self.levels.iter().zip(1..).find_map(|(level, number)| {
-            let index = level.changed.next_set(level.changed_from, level.changed.len())?;
+            let index = level.changed.next(0)?;
             Some(At { level: number, index: index as u64 })
         })
     }
