@@ -270,7 +270,9 @@ impl Slots {
     /// Does the slot belong to an HDD log?
     #[inline]
     pub(crate) fn is_log(&self, slot: Slot) -> bool {
-        self.logs >> (slot >> SLOT_BITS) & 1 == 1
+        debug_assert!(slot != NONE, "what lies nowhere lies in no log");
+        let (drive, _) = split(slot);
+        self.logs.checked_shr(drive as u32).unwrap_or(0) & 1 == 1
     }
 
     /// The region that holds the slot.
