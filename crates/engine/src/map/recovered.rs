@@ -80,6 +80,12 @@ impl Recovered {
         self.is_ended = true;
     }
 
+    /// A journal that says nothing.
+    #[cfg(test)]
+    pub(crate) fn nothing() -> Self {
+        Recovered { is_ended: true, ..Recovered::default() }
+    }
+
     /// Records of the blocks of a group.
     fn of_group(&self, group: u64) -> &[Replaced] {
         assert!(self.is_ended, "all records are known when leaves are read");

@@ -329,7 +329,7 @@ fn leaves_bring_back_the_recorded_state_and_nothing_newer() {
                 pair.map.release_unused(run);
             }
         }
-        let (mut map, none) = (fresh(), no_records());
+        let (mut map, none) = (fresh(), Recovered::nothing());
         for group in 0..pair.map.group_count() as u64 {
             let (image, counts) = pair.map.places(group);
             let blocks = pair.map.blocks_of_group(group);
@@ -359,7 +359,7 @@ fn leaves_bring_back_the_recorded_state_and_nothing_newer() {
 fn a_block_with_too_many_fragments_is_damaged() {
     for (count, is_sound) in [(8u8, true), (9, false)] {
         let fragments = (0..count).map(|order| (order, Slot::from(order), 1, 7)).collect();
-        let (mut map, none) = (fresh(), no_records());
+        let (mut map, none) = (fresh(), Recovered::nothing());
         let installed = taking(&mut map, &none, true).fragments(3, fragments);
         assert_eq!(installed.is_ok(), is_sound, "{count}: {installed:?}");
     }
@@ -398,7 +398,7 @@ fn a_slot_that_two_leaves_claim_goes_to_the_one_that_no_record_replaces() {
             assert!(dirty.get(replaced as usize / 1024) && !dirty.get(owner as usize / 1024));
         }
     }
-    let (mut map, none) = (fresh(), no_records());
+    let (mut map, none) = (fresh(), Recovered::nothing());
     let beyond = leaf(log_slots().end);
     let taken = taking(&mut map, &none, true).group(0, &beyond);
     assert!(taken.is_err(), "a slot that does not exist");
@@ -457,10 +457,4 @@ fn records_go_over_leaves() {
 
 fn taking<'a>(map: &'a mut Map, recovered: &'a Recovered, has_homes: bool) -> Recovery<'a> {
     Recovery::new(map, recovered, has_homes)
-}
-
-fn no_records() -> Recovered {
-    let mut recovered = Recovered::default();
-    recovered.end_records();
-    recovered
 }

@@ -330,12 +330,6 @@ mod tests {
         Recovery::new(map, recovered, true)
     }
 
-    fn no_records() -> Recovered {
-        let mut recovered = Recovered::default();
-        recovered.end_records();
-        recovered
-    }
-
     /// A table with groups of one page and of three, and its pages: those of later groups lie apart.
     fn written() -> (Pages, BTreeMap<u64, Vec<u8>>) {
         let mut table = Pages::new(7, MAP_TABLE, leaves_of(groups_of(BLOCKS)), 200);
@@ -373,7 +367,7 @@ mod tests {
     fn read(damaged: impl Fn(u64, u8) -> bool) -> Result<(u32, Vec<u64>), String> {
         let (table, area) = written();
         let (mut io, mut reads, mut map) = (drives(2, 1), LeafReads::default(), empty());
-        let recovered = no_records();
+        let recovered = Recovered::nothing();
         let (mut outstanding, mut asked) = (0, 0);
         for (layout, _) in [0u8, 1].map(|id| (DeviceId(id), ())) {
             (io[layout].layout.area_offset, io[layout].layout.area_pages) = (0, 200);
@@ -421,7 +415,7 @@ mod tests {
     fn a_home_that_gives_no_answer_is_not_asked_first_again() {
         let (table, area) = written();
         let (mut io, mut reads, mut map) = (drives(2, 1), LeafReads::default(), empty());
-        let recovered = no_records();
+        let recovered = Recovered::nothing();
         for id in [DeviceId(0), DeviceId(1)] {
             (io[id].layout.area_offset, io[id].layout.area_pages) = (0, 200);
         }
