@@ -12,9 +12,9 @@ use tandem_engine::format::pair::{self, PairRecord, Standing};
 use tandem_engine::format::pair_journal::{JournalHead, UnitHeader};
 use tandem_engine::format::pointer::{self, Kind, POINTERS, Pointer, TableRoot};
 use tandem_engine::format::record::{
-    FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, RecordWriter,
-    ThinRecord,
+    FLAG_CHECKSUMS, FLAG_HOME, FragmentRecord, FragmentedRecord, ObjectRecord, ThinRecord,
 };
+use tandem_engine::format::record_writer::RecordWriter;
 use tandem_engine::format::replacement::Mark;
 use tandem_engine::format::root::{Root, RootImage};
 use tandem_engine::format::superblock::{

@@ -1,6 +1,6 @@
 //! Who has a part in a commit, in which order.
 
-use crate::format::record::RecordWriter;
+use crate::format::record_writer::RecordWriter;
 use crate::io::DeviceIo;
 use crate::map::journal::Journal;
 use crate::migration::Migration;

@@ -12,6 +12,7 @@ pub mod pair;
 pub mod pair_journal;
 pub mod pointer;
 pub mod record;
+pub mod record_writer;
 pub mod replacement;
 pub mod root;
 pub mod superblock;

@@ -8,8 +8,9 @@ use super::{Entry, Hinted, Logical, Map, NONE, Slot, Touch};
 use crate::format::pointer::LEAF_BLOCKS;
 use crate::format::record::{
     BLOCK_RECORDS_BYTES_MAX, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, FragmentRecord,
-    FragmentedRecord, RecordWriter,
+    FragmentedRecord,
 };
+use crate::format::record_writer::RecordWriter;
 
 /// Which volatile places a batch may call durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,9 +24,9 @@ pub use super::space::BlockRange;
 use super::space::Space;
 use crate::format::pointer::NUMBERS_END;
 use crate::format::record::{
-    HOMES_RECORD_BYTES, InPieces, ObjectRecord, PIECE_RECORD_BYTES, RecordWriter,
-    THIN_RECORD_BYTES, ThinRecord,
+    HOMES_RECORD_BYTES, InPieces, ObjectRecord, PIECE_RECORD_BYTES, THIN_RECORD_BYTES, ThinRecord,
 };
+use crate::format::record_writer::RecordWriter;
 use links::Links;
 use shares::Shares;
 use std::collections::{BTreeMap, VecDeque};

@@ -10,7 +10,7 @@ use super::slots::first_slot;
 use super::*;
 use crate::format::leaf::LeafImage;
 use crate::format::pointer::Kind;
-use crate::format::record::RecordWriter;
+use crate::format::record_writer::RecordWriter;
 use std::collections::BTreeSet;
 use tandem_block::Rng;
 

@@ -11,7 +11,8 @@ mod audit;
 mod steps;
 
 use crate::format::layout::Layout;
-use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
+use crate::format::record::PIECE_RECORD_BYTES;
+use crate::format::record_writer::RecordWriter;
 use crate::io::{DeviceIo, Phase};
 use crate::map::attributes::ATTRIBUTE_RECORD_BYTES;
 use crate::map::changes::HEADER_BYTES_MAX;

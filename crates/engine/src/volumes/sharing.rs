@@ -15,7 +15,8 @@
 mod audit;
 mod steps;
 
-use crate::format::record::{PIECE_RECORD_BYTES, RecordWriter};
+use crate::format::record::PIECE_RECORD_BYTES;
+use crate::format::record_writer::RecordWriter;
 use crate::io::DeviceIo;
 use crate::map::journal::Journal;
 use crate::map::objects::{BlockRange, Objects};

@@ -2,7 +2,7 @@
 //!
 //! The commit knows none of them. `engine/commits.rs` names them, in one order, once.
 
-use crate::format::record::RecordWriter;
+use crate::format::record_writer::RecordWriter;
 use crate::io::DeviceIo;
 use crate::map::journal::Journal;
 use crate::requests::ordering::TaskId;

@@ -2,7 +2,7 @@
 
 use super::participants::Participants;
 use super::{PENDING_BLOCKS_MAX, Stage, UnitUnderWay, blocks_that_fit};
-use crate::format::record::RecordWriter;
+use crate::format::record_writer::RecordWriter;
 use crate::format::unit::{Unit, disk_bytes};
 use crate::io::DeviceIo;
 use crate::map::{Cover, Limits};
