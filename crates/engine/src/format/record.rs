@@ -244,7 +244,7 @@ fn run(reader: &mut Reader<'_>) -> Result<RunRecord, FormatError> {
     let ssd = reader.number()?;
     let log = reader.number()?;
     let sums = if flags & FLAG_CHECKSUMS != 0 { count } else { 0 };
-    if count == 0 || reader.left() != 4 * sums {
+    if count == 0 || count > RUN_BLOCKS_MAX || reader.left() != 4 * sums {
         return Err(field("count", count as u64));
     }
     for start in [logical, ssd, log] {

@@ -18,65 +18,84 @@ use std::collections::BTreeMap;
 /// Order, slot, mask and checksum of a fragment.
 pub(crate) type FragmentOf = (u8, Slot, u8, u32);
 
-/// One block as a record has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RecoveredBlock {
-    /// The home is valid.
-    pub(crate) home: bool,
-    /// SSD slot and checksum.
-    pub(crate) ssd: Option<(Slot, u32)>,
-    /// Log slot and checksum.
-    pub(crate) log: Option<(Slot, u32)>,
-    /// Its fragments.
-    pub(crate) fragments: Vec<FragmentOf>,
-}
-
-/// What one record says of one block: a journal may hold millions of them.
+/// What a record says of some blocks of one group that follow each other.
 #[derive(Clone, Copy, Debug)]
 struct Replaced {
-    block: Logical,
-    /// On an SSD, or in a log, or `NONE`.
-    slot: Slot,
-    checksum: u32,
+    first: Logical,
+    count: u16,
+    /// Their homes are valid.
     home: bool,
+    /// The slot of the first one, on an SSD or in a log, or `NONE`. Those of the others follow.
+    slot: Slot,
+    /// Where the checksums of their slots begin.
+    sums_at: usize,
 }
 
-/// What records say.
+impl Replaced {
+    fn group(&self) -> u64 {
+        self.first / LEAF_BLOCKS as u64
+    }
+}
+
+/// What records say. A record of many blocks that lie in no slot is short, so it is kept as it is, and not by block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recovered {
-    /// In the order of the journal. From `end_records` on by block, each of which is here once.
+    /// In the order of the journal. From `end_records` on by group, and in that order there.
     records: Vec<Replaced>,
+    /// Checksums of slots, record by record.
+    sums: Vec<u32>,
     /// Fragments of blocks, as the last record of each has them.
     fragments: BTreeMap<Logical, Vec<FragmentOf>>,
     is_ended: bool,
 }
 
 impl Recovered {
-    /// Replaces all that is known of a block.
-    pub(crate) fn replace(&mut self, block: Logical, places: RecoveredBlock) {
+    /// Replaces all that is known of these blocks. They lie in slots from this one on, which have these checksums, or
+    /// in none (`NONE`), and in their homes if these are valid.
+    pub(crate) fn replace(&mut self, blocks: BlockRange, home: bool, slot: Slot, sums: &[u32]) {
         assert!(!self.is_ended, "records come before leaves");
-        let RecoveredBlock { home, ssd, log, fragments } = places;
-        // the log place of a tail was never known to be durable: the SSD copy is the truth
-        let (slot, checksum) = ssd.or(log).unwrap_or((NONE, 0));
-        if !fragments.is_empty() {
-            self.fragments.insert(block, fragments);
-        } else if !self.fragments.is_empty() {
-            self.fragments.remove(&block);
+        let BlockRange { first, count } = blocks;
+        let sums = if slot == NONE { &[] } else { sums };
+        assert!(slot == NONE || sums.len() as u64 == count, "each slot has a checksum");
+        if !self.fragments.is_empty() {
+            let gone = self.fragments.range(first..first + count);
+            let gone: Vec<Logical> = gone.map(|(&block, _)| block).collect();
+            gone.iter().for_each(|block| _ = self.fragments.remove(block));
         }
-        self.records.push(Replaced { block, slot, checksum, home });
+        let sums_at = self.sums.len();
+        self.sums.extend_from_slice(sums);
+        let mut from = 0;
+        while from < count {
+            let behind = LEAF_BLOCKS as u64 - (first + from) % LEAF_BLOCKS as u64;
+            let part = behind.min(count - from);
+            self.records.push(Replaced {
+                first: first + from,
+                count: part as u16,
+                home,
+                slot: if slot == NONE { NONE } else { slot + from },
+                sums_at: sums_at + from as usize,
+            });
+            from += part;
+        }
+    }
+
+    /// The same of a block under fragments. Slot and checksum are of what lies beneath.
+    pub(crate) fn replace_fragmented(
+        &mut self,
+        block: Logical,
+        home: bool,
+        (slot, sum): (Slot, u32),
+        fragments: Vec<FragmentOf>,
+    ) {
+        assert!(!fragments.is_empty(), "a block under fragments has some");
+        self.replace(BlockRange { first: block, count: 1 }, home, slot, &[sum]);
+        self.fragments.insert(block, fragments);
     }
 
     /// All records were read: of several about one block the last one holds.
     pub(crate) fn end_records(&mut self) {
-        // the sort keeps the order of those of one block
-        self.records.sort_by_key(|record| record.block);
-        self.records.dedup_by(|later, kept| {
-            let is_same = later.block == kept.block;
-            if is_same {
-                *kept = *later;
-            }
-            is_same
-        });
+        // the sort keeps the order of those of one group
+        self.records.sort_by_key(Replaced::group);
         self.is_ended = true;
     }
 
@@ -86,19 +105,23 @@ impl Recovered {
         Recovered { is_ended: true, ..Recovered::default() }
     }
 
-    /// Records of the blocks of a group.
+    /// Records and checksums that are kept.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> (usize, usize) {
+        (self.records.len(), self.sums.len())
+    }
+
+    /// Records of the blocks of a group, in the order of the journal.
     fn of_group(&self, group: u64) -> &[Replaced] {
         assert!(self.is_ended, "all records are known when leaves are read");
-        let first = group * LEAF_BLOCKS as u64;
-        let from = self.records.partition_point(|record| record.block < first);
+        let from = self.records.partition_point(|record| record.group() < group);
         let behind = &self.records[from..];
-        &behind[..behind.partition_point(|record| record.block < first + LEAF_BLOCKS as u64)]
+        &behind[..behind.partition_point(|record| record.group() == group)]
     }
 
     pub(super) fn next_group(&self, from: u64) -> Option<u64> {
-        let first = from * LEAF_BLOCKS as u64;
-        let next = self.records.partition_point(|record| record.block < first);
-        Some(self.records.get(next)?.block / LEAF_BLOCKS as u64)
+        let next = self.records.partition_point(|record| record.group() < from);
+        self.records.get(next).map(Replaced::group)
     }
 }
 
@@ -142,10 +165,21 @@ impl<'a> Recovery<'a> {
         let first = group * LEAF_BLOCKS as u64;
         let records = self.recovered.of_group(group);
         let (mut homes, mut replaced) = (image.homes, GroupBits::default());
-        for record in records {
-            let (word, bit) = at(record.block - first);
-            replaced[word] |= bit;
-            homes[word] = if record.home { homes[word] | bit } else { homes[word] & !bit };
+        let mut placed = Vec::new();
+        // the last record of a block holds
+        for record in records.iter().rev() {
+            for i in 0..u64::from(record.count) {
+                let (word, bit) = at(record.first - first + i);
+                if replaced[word] & bit != 0 {
+                    continue;
+                }
+                replaced[word] |= bit;
+                homes[word] = if record.home { homes[word] | bit } else { homes[word] & !bit };
+                if record.slot != NONE {
+                    let sum = self.recovered.sums[record.sums_at + i as usize];
+                    placed.push((record.first + i, record.slot + i, sum));
+                }
+            }
         }
         self.homes(first, &homes);
         let holds = |index: &usize| {
@@ -163,13 +197,12 @@ impl<'a> Recovery<'a> {
                 self.fragments(first + index as u64, of.collect())?;
             }
         }
-        for record in records {
-            if record.slot != NONE {
-                self.slot(record.block, record.slot, record.checksum)?;
-            }
-            if let Some(list) = self.recovered.fragments.get(&record.block) {
-                self.fragments(record.block, list.clone())?;
-            }
+        for (block, slot, sum) in placed {
+            self.slot(block, slot, sum)?;
+        }
+        let recovered = self.recovered;
+        for (&block, list) in recovered.fragments.range(first..first + LEAF_BLOCKS as u64) {
+            self.fragments(block, list.clone())?;
         }
         if !records.is_empty() {
             // the leaf on the drives says something else than what holds

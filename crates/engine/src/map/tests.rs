@@ -5,7 +5,7 @@
 
 use super::entry::{self, FRAGMENTS, HOME, SSD};
 use super::objects::BlockRange;
-use super::recovered::{Recovered, RecoveredBlock, Recovery, slots_in_logs, strays};
+use super::recovered::{Recovered, Recovery, slots_in_logs, strays};
 use super::slots::first_slot;
 use super::*;
 use crate::format::leaf::LeafImage;
@@ -381,8 +381,7 @@ fn a_slot_that_two_leaves_claim_goes_to_the_one_that_no_record_replaces() {
             if let Some(block) = replaced {
                 // the last record of a block holds
                 for slot in [8, 9] {
-                    let places = RecoveredBlock { ssd: Some((slot, 6)), ..Default::default() };
-                    recovered.replace(block, places);
+                    recovered.replace(BlockRange { first: block, count: 1 }, false, slot, &[6]);
                 }
             }
             recovered.end_records();
@@ -414,22 +413,58 @@ fn a_slot_that_two_leaves_claim_goes_to_the_one_that_no_record_replaces() {
     assert!(taken.is_err(), "a group too many");
 }
 
+/// A record goes over the end of a group, and later ones over parts of it.
+#[test]
+fn a_record_of_many_blocks_counts_where_no_later_one_does() {
+    let range = |first, count| BlockRange { first, count };
+    let mut recovered = Recovered::default();
+    recovered.replace_fragmented(1_030, false, (30, 1), vec![(0, 31, 1, 7)]);
+    recovered.replace(range(1_000, 40), false, 40, &(0..40).collect::<Vec<_>>());
+    recovered.replace(range(1_020, 6), true, NONE, &[0; 6]);
+    recovered.replace(range(1_023, 2), false, 5, &[8, 9]);
+    recovered.replace_fragmented(1_001, true, (NONE, 0), vec![(0, 32, 2, 7)]);
+    recovered.end_records();
+    let mut map = fresh();
+    for group in [1, 0] {
+        let image = LeafImage::default();
+        taking(&mut map, &recovered, true).group(group, &image).expect("all is sound");
+    }
+    for (block, home, ssd, sum) in [
+        (999, false, NONE, 0),
+        (1_000, false, 40, 0),
+        (1_001, true, NONE, 0),
+        (1_019, false, 59, 19),
+        (1_020, true, NONE, 0),
+        (1_023, false, 5, 8),
+        (1_024, false, 6, 9),
+        (1_025, true, NONE, 0),
+        (1_026, false, 66, 26),
+        (1_030, false, 70, 30),
+        (1_039, false, 79, 39),
+        (1_040, false, NONE, 0),
+    ] {
+        let entry = map.entry(block);
+        assert_eq!((entry.home, entry.ssd), (home, ssd), "block {block}");
+        assert!(ssd == NONE || map.slots().checksum(ssd) == sum, "block {block}");
+        assert_eq!(map.fragments(block).len(), usize::from(block == 1_001), "block {block}");
+    }
+    // what was trimmed takes memory by group, and not by block
+    let mut trimmed = Recovered::default();
+    (0..1_000).for_each(|run| trimmed.replace(range(run * 8_192, 8_192), false, NONE, &[0; 8_192]));
+    assert_eq!((trimmed.len(), trimmed.next_group(0)), ((8_000, 0), Some(0)));
+}
+
 /// Records say what blocks are, also of those whose leaf says something else, or that have no leaf.
 #[test]
 fn records_go_over_leaves() {
     let mut recovered = Recovered::default();
     let fragments = vec![(0, 11, 1, 7), (1, 12, 2, 7)];
-    let at_home = RecoveredBlock { home: true, ..RecoveredBlock::default() };
-    let beneath = RecoveredBlock { fragments, ..at_home.clone() };
-    for (block, places) in [
-        (5, RecoveredBlock::default()),
-        (6, beneath.clone()),
-        (7, beneath),
-        (7, at_home),
-        (1_500, RecoveredBlock { log: Some((log_slots().start, 3)), ..RecoveredBlock::default() }),
-    ] {
-        recovered.replace(block, places);
-    }
+    let one = |first| BlockRange { first, count: 1 };
+    recovered.replace(one(5), false, NONE, &[]);
+    recovered.replace_fragmented(6, true, (NONE, 0), fragments.clone());
+    recovered.replace_fragmented(7, true, (NONE, 0), fragments);
+    recovered.replace(one(7), true, NONE, &[0]);
+    recovered.replace(one(1_500), false, log_slots().start, &[3]);
     recovered.end_records();
     let mut map = fresh();
     assert_eq!((recovered.next_group(0), recovered.next_group(1)), (Some(0), Some(1)));

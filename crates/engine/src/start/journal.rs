@@ -9,8 +9,9 @@ use crate::format::unit::{self, Unit};
 use crate::io::DeviceIo;
 use crate::map::checksums::HomeChecksums;
 use crate::map::journal::Journal;
+use crate::map::objects::BlockRange;
 use crate::map::objects::Objects;
-use crate::map::recovered::{Recovered, RecoveredBlock};
+use crate::map::recovered::Recovered;
 use crate::map::{Map, NONE, Slot};
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
@@ -81,15 +82,15 @@ impl Tables<'_> {
                 {
                     return false;
                 }
-                for (i, &checksum) in run.checksums.iter().enumerate() {
-                    self.apply_block(
-                        run.flags,
-                        run.logical,
-                        (run.ssd, run.log),
-                        i as u64,
-                        checksum,
-                    );
+                let home = run.flags & FLAG_HOME != 0;
+                if home && run.flags & FLAG_CHECKSUMS != 0 {
+                    for (block, &checksum) in (run.logical..).zip(&run.checksums) {
+                        self.checksums.set(block, checksum);
+                    }
                 }
+                let range = BlockRange { first: run.logical, count: count as u64 };
+                let slot = believed(run.flags, run.ssd, run.log);
+                self.recovered.replace(range, home, slot, &run.checksums);
             }
             Record::Fragmented(f) => {
                 let sound = has_home(f.flags)
@@ -100,14 +101,11 @@ impl Tables<'_> {
                 if !sound {
                     return false;
                 }
-                let mut places = places(f.flags, f.ssd, f.log, f.checksum);
-                places.fragments = f
-                    .fragments
-                    .iter()
-                    .enumerate()
-                    .map(|(order, g)| (order as u8, g.slot, g.mask, g.checksum))
-                    .collect();
-                self.recovered.replace(f.logical, places);
+                let fragments = (0..).zip(&f.fragments);
+                let fragments = fragments.map(|(order, g)| (order, g.slot, g.mask, g.checksum));
+                let base = (believed(f.flags, f.ssd, f.log), f.checksum);
+                let home = f.flags & FLAG_HOME != 0;
+                self.recovered.replace_fragmented(f.logical, home, base, fragments.collect());
             }
             Record::Object(_)
             | Record::ObjectGone(_)
@@ -118,22 +116,6 @@ impl Tables<'_> {
             | Record::Attribute(_) => return self.objects.replay_record(found),
         }
         true
-    }
-
-    fn apply_block(
-        &mut self,
-        flags: u8,
-        logical: u64,
-        (ssd, log): (Slot, Slot),
-        i: u64,
-        checksum: u32,
-    ) {
-        let step = |slot: Slot| if slot == NONE { NONE } else { slot + i };
-        if flags & FLAG_HOME != 0 && flags & FLAG_CHECKSUMS != 0 {
-            self.checksums.set(logical + i, checksum);
-        }
-        let places = places(flags, step(ssd), step(log), checksum);
-        self.recovered.replace(logical + i, places);
     }
 }
 
@@ -312,13 +294,11 @@ fn torn_blocks(
     writes
 }
 
-fn places(flags: u8, ssd: Slot, log: Slot, checksum: u32) -> RecoveredBlock {
-    let log_believed = flags & FLAG_LOG_VOLATILE == 0;
-    RecoveredBlock {
-        home: flags & FLAG_HOME != 0,
-        ssd: (ssd != NONE).then_some((ssd, checksum)),
-        log: (log != NONE && log_believed).then_some((log, checksum)),
-        fragments: Vec::new(),
+/// The slot that holds. The log place of a tail was never known to be durable: the copy on the SSD is the truth.
+fn believed(flags: u8, ssd: Slot, log: Slot) -> Slot {
+    match ssd {
+        NONE if flags & FLAG_LOG_VOLATILE == 0 => log,
+        _ => ssd,
     }
 }
 
