@@ -17,7 +17,7 @@ impl Objects {
     pub(crate) fn replay(&mut self, record: &ObjectRecord) -> bool {
         let end = record.first.checked_add(record.blocks);
         let blocks = match record.in_pieces {
-            Some(_) => NUMBERS_END,
+            Some(_) => NUMBERS_END - 1,
             None => record.blocks,
         };
         if end.is_none_or(|end| end > self.blocks) || record.size_bytes > blocks * BLOCK_BYTES {

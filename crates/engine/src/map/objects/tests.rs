@@ -366,6 +366,13 @@ fn shared_blocks_are_damage_where_no_record_says_so() {
         let thin = |size_bytes| ThinRecord { id, size_bytes, volume: 1, owner: 0, kind };
         assert!(objects.replay_thin(&thin(1 << 20)));
         assert!(!objects.clone().replay_thin(&thin(1 << 52)), "no object has 2^40 blocks");
+        let in_pieces = Some(InPieces { origin: 1, is_snapshot: false });
+        for (blocks, fits) in [((1 << 40) - 2, true), ((1 << 40) - 1, false)] {
+            let (size_bytes, name) = (blocks * BLOCK_BYTES, "v".to_owned());
+            let (first, blocks, flags) = (0, 0, 0);
+            let record = ObjectRecord { id, size_bytes, first, blocks, flags, name, in_pieces };
+            assert_eq!(objects.clone().replay(&record), fits, "{size_bytes} bytes in pieces");
+        }
     }
     let piece = |count| Piece { offset: 0, logical: Some(50), count };
     let shared = |id, count| crate::format::record::Record::SharedPiece(id, piece(count));
