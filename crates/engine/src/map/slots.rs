@@ -19,10 +19,13 @@ pub const NONE: u64 = u64::MAX;
 
 /// Bits of a slot's number on its drive: 64 TiB.
 const SLOT_BITS: u32 = 34;
-/// Slots of a drive at most.
-pub(crate) const DRIVE_SLOTS_MAX: u64 = (1 << SLOT_BITS) - 1;
+const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
+/// Slots of a drive at most. So what is behind the last one of the last drive has a number, which is not `NONE`.
+pub(crate) const DRIVE_SLOTS_MAX: u64 = SLOT_MASK - 1;
 /// Drives with slots at most.
 const DRIVES_MAX: u64 = 1 << (40 - SLOT_BITS);
+
+const _: () = assert!(first_slot(DeviceId(DRIVES_MAX as u8 - 1)) + DRIVE_SLOTS_MAX < NUMBERS_END);
 
 /// A number of 40 bits as it is kept.
 pub(crate) type Packed = [u8; 5];
@@ -36,7 +39,7 @@ pub(crate) const fn first_slot(device: DeviceId) -> Slot {
 /// Which drive the slot is of, as an index, and which one it is there.
 #[inline]
 const fn split(slot: Slot) -> (usize, usize) {
-    ((slot >> SLOT_BITS) as usize, (slot & DRIVE_SLOTS_MAX) as usize)
+    ((slot >> SLOT_BITS) as usize, (slot & SLOT_MASK) as usize)
 }
 
 /// The number of a block or slot, or `NONE`, in five bytes.
@@ -146,7 +149,7 @@ impl Slots {
         for region in &regions {
             let (drive, _) = split(region.first);
             assert_eq!(region.first, first_slot(region.device), "slots are numbered by drive");
-            assert!(region.count <= DRIVE_SLOTS_MAX, "a drive has at most 2^34 - 1 slots");
+            assert!(region.count <= DRIVE_SLOTS_MAX, "a drive has at most 2^34 - 2 slots");
             assert!(slots.logs == 0 || region.is_log, "SSD regions come before log regions");
             if slots.drives.len() <= drive {
                 slots.drives.resize_with(drive + 1, DriveSlots::default);
