@@ -122,7 +122,7 @@ impl Store {
                 regions.push(SlotRegion::new(device, is_log, count, layout.slot_offset));
             }
         }
-        let blocks = logical_blocks(layouts, io);
+        let blocks = layout::logical_blocks(layouts, io.config());
         let segment_slots = io.config().log_segment_bytes / BLOCK_BYTES;
         for (id, layout) in layouts.iter().enumerate() {
             let bcw = self.controller_of(DeviceId(id as u8), policy, io);
@@ -315,23 +315,4 @@ fn devices_of(config: &EngineConfig, layouts: &[Layout]) -> Vec<Device> {
 
 fn names(names: impl Iterator<Item = &'static str>) -> String {
     names.collect::<Vec<_>>().join(", ")
-}
-
-pub(crate) fn logical_blocks(layouts: &[Layout], io: &DeviceIo) -> u64 {
-    let homes: u64 = layouts.iter().map(|l| l.home_blocks).sum();
-    let slots: u64 = layouts.iter().map(|l| l.slot_count).sum();
-    match io.config().placement {
-        Placement::Fixed => {
-            io.config()
-                .devices
-                .iter()
-                .filter(|d| d.role == Role::Ssd)
-                .map(|d| d.capacity_bytes)
-                .sum::<u64>()
-                / BLOCK_BYTES
-        }
-        // without hard drives there are no homes
-        Placement::Mapped if homes == 0 => layout::blocks_without_homes(slots),
-        Placement::Mapped => homes,
-    }
 }

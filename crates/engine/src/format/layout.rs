@@ -10,7 +10,7 @@
 
 use super::cursor::{Reader, Writer};
 use super::{FormatError, image, pointer};
-use crate::config::{EngineConfig, Role};
+use crate::config::{EngineConfig, Placement, Role};
 use crate::map::slots::DRIVE_SLOTS_MAX;
 use tandem_block::{BLOCK_BYTES, KIB, MIB};
 
@@ -222,6 +222,26 @@ pub fn blocks_without_homes(slots: u64) -> u64 {
 
 fn down(bytes: u64) -> u64 {
     bytes / BLOCK_BYTES * BLOCK_BYTES
+}
+
+/// Logical blocks of a set with these drives.
+pub(crate) fn logical_blocks(layouts: &[Layout], config: &EngineConfig) -> u64 {
+    let homes: u64 = layouts.iter().map(|l| l.home_blocks).sum();
+    let slots: u64 = layouts.iter().map(|l| l.slot_count).sum();
+    match config.placement {
+        Placement::Fixed => {
+            config
+                .devices
+                .iter()
+                .filter(|d| d.role == Role::Ssd)
+                .map(|d| d.capacity_bytes)
+                .sum::<u64>()
+                / BLOCK_BYTES
+        }
+        // without hard drives there are no homes
+        Placement::Mapped if homes == 0 => blocks_without_homes(slots),
+        Placement::Mapped => homes,
+    }
 }
 
 /// Lays out every drive of the configuration, in its order.

@@ -14,7 +14,7 @@ use crate::policy::Policy;
 use crate::replicas::Replicas;
 use crate::store::Store;
 use crate::volumes::Volumes;
-use tandem_block::{DeviceId, IoError};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 /// A drive whose superblock, which a stranger may have written, names less room for the map than the one that all
 /// of them make needs. `needed`: in pages.
@@ -25,6 +25,21 @@ fn has_short_area(layouts: &[Layout], needed: u64, io: &DeviceIo) -> Option<Devi
     };
     let found = layouts.iter().enumerate().find(is_short);
     found.map(|(index, _)| DeviceId(index as u8))
+}
+
+/// Pages that the map of such a set needs.
+fn area_needed(layouts: &[Layout], io: &DeviceIo) -> u64 {
+    let slots = layouts.iter().map(|layout| layout.slot_count).sum();
+    let blocks = layout::logical_blocks(layouts, io.config());
+    pointer::area_pages(pointer::groups_of(blocks), slots)
+}
+
+/// The first hard drive whose slots are no log.
+fn has_no_log(layouts: &[Layout], io: &DeviceIo) -> Option<DeviceId> {
+    let segment = io.config().log_segment_bytes / BLOCK_BYTES;
+    let is_none = |slots: u64| slots > 0 && (slots < 2 * segment || !slots.is_multiple_of(segment));
+    let mut hdds = io.hdds().iter().copied();
+    hdds.find(|id| is_none(layouts[usize::from(id.0)].slot_count))
 }
 
 impl Start {
@@ -73,14 +88,14 @@ impl Start {
                 return;
             }
         };
-        store.lay_out(&layouts, volumes, policy, io);
-        let (groups, slots) = (store.map.group_count(), store.map.slots().count());
-        let needed = pointer::area_pages(groups as u64, slots);
+        // areas lie on drives that are there, so they bound what takes memory
+        let needed = area_needed(&layouts, io);
         if let Some(short) = has_short_area(&layouts, needed, io) {
             let why = format!("device {}: its area for the map is too small for the set", short.0);
             self.refuse(StartError::Corrupt(why), io);
             return;
         }
+        store.lay_out(&layouts, volumes, policy, io);
         replicas.replacement.plan_replacement(&store.metadata, io);
         go_on(self.starting(), Stage::Superblocks, Stage::Roots);
         let metadata_replica =
@@ -112,6 +127,10 @@ impl Start {
         if !layout::can_be_numbered(&layouts) {
             let why = "the superblocks name more space than a set can hold";
             return Err(StartError::Corrupt(why.into()));
+        }
+        if let Some(DeviceId(device)) = has_no_log(&layouts, io) {
+            let why = format!("device {device}: its log is not of whole segments, two at least");
+            return Err(StartError::Corrupt(why));
         }
         Ok(layouts)
     }
@@ -342,5 +361,28 @@ mod tests {
         }
         io[DeviceId(1)].standing = gone;
         assert_eq!(has_short_area(&[ssd(18), ssd(0), hdd], 18, &io), None, "it is gone");
+        // one that is gone has as many slots as it says, and the others have no room for so many
+        let beyond = Layout { slot_count: 1 << 34, ..ssd(0) };
+        let needed = area_needed(&[ssd(18), beyond, hdd], &io);
+        let short = has_short_area(&[ssd(18), beyond, hdd], needed, &io);
+        assert_eq!((needed > 1 << 26, short), (true, Some(DeviceId(0))));
+    }
+
+    #[test]
+    fn a_log_has_whole_segments() {
+        let io = drives(1, 2);
+        let segment = io.config().log_segment_bytes / BLOCK_BYTES;
+        for (slots, is_log) in [
+            (0, true),
+            (1, false),
+            (segment, false),
+            (2 * segment, true),
+            (2 * segment + 1, false),
+            (9 * segment, true),
+        ] {
+            let log = Layout { slot_count: slots, ..Layout::default() };
+            let found = has_no_log(&[Layout::default(), Layout::default(), log], &io);
+            assert_eq!(found.is_none(), is_log, "{slots} slots: {found:?}");
+        }
     }
 }
