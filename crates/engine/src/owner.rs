@@ -65,6 +65,8 @@ pub enum RequestIo {
         logical: Logical,
         /// Where it lies.
         slot: Slot,
+        /// What it must hold.
+        checksum: u32,
     },
 }
 
@@ -79,7 +81,7 @@ pub struct ReadPart {
     pub(crate) count: u64,
     /// First slot, or `NONE` for a home.
     pub(crate) slot: Slot,
-    /// Expected checksums; empty if they are to be looked up by slot, or unknown.
+    /// What each block must hold; empty if nobody looks.
     pub(crate) expected: Vec<u32>,
     /// For statistics.
     pub(crate) from: ServedFrom,

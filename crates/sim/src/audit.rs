@@ -101,19 +101,21 @@ impl Simulation {
     fn audit_contents(&self, told: &mut Vec<String>) {
         let map = self.engine.map();
         let slots = map.slots();
-        for region in slots.regions().iter().filter(|region| self.is_plain(region.device)) {
-            for slot in region.first..region.first + region.count {
-                let owner = slots.owner(slot);
-                if owner == NONE || !slots.is_current(slot, owner) {
-                    continue;
-                }
-                let known = slots.checksum(slot);
+        for block in map.leaves().in_slots() {
+            let entry = map.entry(block);
+            let whole = [entry.ssd, entry.log].into_iter().filter(|slot| *slot != NONE);
+            let whole = whole.map(|slot| (slot, self.engine.checksum_known(block, slot)));
+            let parts = map.fragments(block).iter().map(|part| part.slot);
+            let parts = parts.map(|slot| (slot, Some(map.fragment_checksum(slot))));
+            for (slot, known) in whole.chain(parts) {
+                let region = slots.region(slot);
+                let Some(known) = known.filter(|_| self.is_plain(region.device)) else { continue };
                 let Some(found) = self.block_at((region.device, region.address(slot))) else {
                     continue;
                 };
                 if block_checksum(&found) != known {
                     told.push(format!(
-                        "slot {slot} of block {owner} holds {:x?}, and not what was written there",
+                        "slot {slot} of block {block} holds {:x?}, and not what was written there",
                         tokens(&found)
                     ));
                 }
@@ -140,7 +142,7 @@ impl Simulation {
                 ));
             }
         }
-        let known = self.engine.home_checksum_known(block);
+        let known = self.engine.checksum_known(block, NONE);
         if entry.ssd == NONE
             && entry.log == NONE
             && known.is_some_and(|k| k != block_checksum(&home))

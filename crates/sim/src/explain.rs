@@ -109,17 +109,16 @@ fn extents_of(sim: &Simulation, block: u64) -> Vec<Extent> {
         match place {
             Place::Ssd(slot) | Place::Log(slot) if slot != NONE => extents.push(of_slot(slot)),
             Place::Ssd(_) | Place::Log(_) => {}
-            Place::Home => extents.extend(home_extents(sim, logical)),
+            Place::Home => {
+                let (home, first) = sim.engine.home_of(logical);
+                extents.push((home, (first, first + BLOCK_BYTES)));
+            }
         }
     }
+    if !extents.is_empty() {
+        let pages = sim.engine.checksum_places(logical).into_iter();
+        extents.extend(pages.map(|(device, first)| (device, (first, first + PAGE_BYTES))));
+    }
     extents.extend(map.fragments(logical).iter().map(|fragment| of_slot(fragment.slot)));
-    extents
-}
-
-fn home_extents(sim: &Simulation, logical: u64) -> Vec<Extent> {
-    let (home, first) = sim.engine.home_of(logical);
-    let mut extents = vec![(home, (first, first + BLOCK_BYTES))];
-    let pages = sim.engine.checksum_places(logical).into_iter();
-    extents.extend(pages.map(|(device, first)| (device, (first, first + PAGE_BYTES))));
     extents
 }

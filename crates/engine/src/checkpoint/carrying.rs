@@ -3,7 +3,7 @@
 //! A page has to be in memory for that. All that are not are awaited side by side, so that pages that nobody can
 //! read cost the time of one.
 
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 
 /// How far a checkpoint has come with the pages.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Carrying {
 
 impl Carrying {
     /// The next page, which is in memory. `None`: there is no other, or those that are left have to come first.
-    pub(super) fn next(&mut self, checksums: &HomeChecksums) -> Option<u32> {
+    pub(super) fn next(&mut self, checksums: &BlockChecksums) -> Option<u32> {
         if let Some(at) = self.awaited.iter().position(|&page| checksums.has_page(page)) {
             return Some(self.awaited.remove(at));
         }
@@ -32,12 +32,12 @@ impl Carrying {
     }
 
     /// Pages that have to be in memory first.
-    pub(super) fn missing(&self, checksums: &HomeChecksums) -> Vec<u32> {
+    pub(super) fn missing(&self, checksums: &BlockChecksums) -> Vec<u32> {
         self.awaited.iter().copied().filter(|&page| !checksums.has_page(page)).collect()
     }
 
     /// Was there a next one for all values that there were?
-    pub(super) fn is_over(&self, checksums: &HomeChecksums) -> bool {
+    pub(super) fn is_over(&self, checksums: &BlockChecksums) -> bool {
         self.awaited.is_empty() && checksums.next_fresh_page(self.next_page).is_none()
     }
 }

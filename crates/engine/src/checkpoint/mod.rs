@@ -3,7 +3,7 @@
 //! Source: design decision 7.
 //!
 //! ```text
-//! mark the journal ─▶ carry home checksums into their pages, which go elsewhere (`pages`) ─▶ write where the blocks
+//! mark the journal ─▶ carry checksums into their pages, which go elsewhere (`pages`) ─▶ write where the blocks
 //! of changed groups lie ─▶ write the pages of pointers above both ─▶ write the table of objects, if one changed
 //! (`table`) ─▶ flush ─▶ wait until every batch that a leaf or the table may show is durable ─▶ write the root ─▶ cut
 //! the journal at the mark
@@ -31,7 +31,7 @@ use crate::format::pointer::PAGE_BYTES;
 use crate::format::root::{Root, RootImage};
 use crate::io::DeviceIo;
 use crate::map::batches::Batches;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
@@ -50,8 +50,8 @@ const TABLE_IN_FLIGHT_MAX: u32 = 1;
 const ATTEMPTS_MAX: u32 = 8;
 /// Half of the pause before the second attempt; each further one is twice as long, up to 64 times this.
 const RETRY_AFTER: Duration = Duration::from_ms(500);
-/// Home checksums that wait for a checkpoint at most: bounds RAM to some 16 MiB.
-const FRESH_CHECKSUMS_MAX: usize = 262_144;
+/// Checksums that wait for a checkpoint at most: bounds RAM to some 48 MiB, where their blocks lie apart.
+const FRESH_CHECKSUMS_MAX: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
@@ -198,7 +198,7 @@ impl Checkpoint {
     pub(crate) fn is_wanted(
         &self,
         journal: &Journal,
-        checksums: &HomeChecksums,
+        checksums: &BlockChecksums,
         metadata_replica: &MetadataReplica,
         io: &DeviceIo,
     ) -> bool {
@@ -250,7 +250,7 @@ impl Checkpoint {
         self.places = PlacesWrite::of(dirty);
     }
 
-    /// Does what can be done now. Returns pages of home checksums that have to be in memory first.
+    /// Does what can be done now. Returns pages of checksums that have to be in memory first.
     pub(crate) fn advance(&mut self, parts: &mut Parts<'_>) -> Vec<u32> {
         let mut wanted = Vec::new();
         loop {
@@ -568,7 +568,7 @@ mod tests {
     #[test]
     fn a_commit_without_room_gets_a_checkpoint() {
         let (checksums, replica, io) =
-            (HomeChecksums::new(0), MetadataReplica::default(), drives(1, 1));
+            (BlockChecksums::new(0), MetadataReplica::default(), drives(1, 1));
         // (bytes in use, of 8 MiB, is one under way, is it wanted before a commit asks, and then)
         for (used_bytes, under_way, before, then) in [
             (0, false, false, false),
@@ -601,7 +601,7 @@ mod tests {
         let (metadata, mut replica) = (MetadataHomes::default(), MetadataReplica::default());
         let (mut journal, mut map) = (Journal::new(8 * MIB, 0, 1), Map::new(Vec::new(), 0, 2));
         let (mut objects, mut reads) = (Objects::new(0), PageReads::default());
-        let mut checksums = HomeChecksums::on_the_drives(4 * 1024, area_pages(4, 0));
+        let mut checksums = BlockChecksums::on_the_drives(4 * 1024, area_pages(4, 0));
         for page in 0..4 {
             checksums.set(page * 1024 + 5, 55);
         }

@@ -6,7 +6,7 @@
 use crate::device::{Class, Job};
 use crate::format::pointer::{PAGE_BYTES, Pointer};
 use crate::io::DeviceIo;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
 use crate::owner::{Ended, MetadataIo, Owner};
@@ -68,7 +68,7 @@ impl PageReads {
         &mut self,
         page: u32,
         waiter: Option<TaskId>,
-        checksums: &HomeChecksums,
+        checksums: &BlockChecksums,
         (metadata, metadata_replica): (&MetadataHomes, &MetadataReplica),
         io: &mut DeviceIo,
     ) {
@@ -96,7 +96,7 @@ impl PageReads {
         &mut self,
         page: u32,
         ended: Ended<'_>,
-        checksums: &mut HomeChecksums,
+        checksums: &mut BlockChecksums,
         (metadata, metadata_replica): (&MetadataHomes, &MetadataReplica),
         io: &mut DeviceIo,
     ) -> PageRead {
@@ -130,7 +130,7 @@ impl PageReads {
 
     /// A page that has to come cannot be read, from nobody who has it. It is tried again later. When that was in
     /// vain for long, what the page knew is lost, and reads of its homes say so.
-    fn note_unread(&mut self, page: u32, checksums: &mut HomeChecksums, io: &mut DeviceIo) {
+    fn note_unread(&mut self, page: u32, checksums: &mut BlockChecksums, io: &mut DeviceIo) {
         let now = io.now();
         let failed = self.unread.entry(page).or_insert(Unread { tries: 0, next: now });
         failed.tries += 1;

@@ -3,7 +3,7 @@
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::batches::Batches;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
@@ -18,7 +18,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) metadata_replica: &'a mut MetadataReplica,
     pub(crate) journal: &'a mut Journal,
     pub(crate) map: &'a mut Map,
-    pub(crate) checksums: &'a mut HomeChecksums,
+    pub(crate) checksums: &'a mut BlockChecksums,
     pub(crate) objects: &'a mut Objects,
     pub(crate) batches: Batches,
 }

@@ -1,7 +1,7 @@
 //! Which groups of blocks does a checkpoint write next, and how many of them at once?
 
 use crate::map::Map;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::marks::Marks;
 use crate::pages::PageWrite;
 use std::collections::VecDeque;
@@ -50,7 +50,7 @@ impl PlacesWrite {
     pub(super) fn next(
         &mut self,
         map: &Map,
-        checksums: &mut HomeChecksums,
+        checksums: &mut BlockChecksums,
         left: &mut usize,
     ) -> NextPlaces {
         if let Some(write) = self.writes.pop_front() {

@@ -107,8 +107,7 @@ impl Evacuation {
             }
             return None;
         }
-        let checksum = map.slots().checksum(slot);
-        Some(Part::new(logical, slot, checksum))
+        Some(Part::new(logical, slot))
     }
 
     /// Queues a command of a drain's: users of an SSD would keep it waiting for ever, so it does not wait

@@ -108,8 +108,8 @@ impl Engine {
                 requests.edge_done((task, logical, run, mask), ended, store, migration, io);
             }
             RequestIo::Fixed { task } => requests.fixed_write_done(task, ended.status, store),
-            RequestIo::Base { task, logical, slot } => {
-                requests.base_read(task, logical, slot, ended, io, &mut store.map);
+            RequestIo::Base { task, logical, checksum, .. } => {
+                requests.base_read(task, (logical, checksum), ended, io, store);
             }
         }
     }
@@ -122,8 +122,7 @@ impl Engine {
             part.slot == NONE || store.map.slots().region(part.slot).device == device,
             "a part was read from the drive that its slots are on"
         );
-        let error =
-            status.err().or_else(|| policy.verify(device, &part, checksums, store, volumes, io));
+        let error = status.err().or_else(|| policy.verify(device, &part, checksums, io));
         let Some(error) = error else {
             let read_back = &mut migration.read_back;
             migration.promotions.note_log_read(&part, &store.map, requests, read_back, io);
@@ -150,7 +149,8 @@ impl Engine {
         match sent {
             LogIo::Copy(copy) => {
                 let (map, commit) = (&mut store.map, &mut store.commit);
-                migration.tail_copies.tail_copied(copy, status, map, requests, commit, io);
+                let copied = (status, ended.checksums);
+                migration.tail_copies.tail_copied(copy, copied, map, requests, commit, io);
             }
             LogIo::Flush => {
                 migration.hdd_flush_done(device, status, store, volumes, policy, io);

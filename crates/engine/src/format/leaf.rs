@@ -1,4 +1,4 @@
-//! The bytes of the places of a group: where 1,024 logical blocks live, as recorded, and their checksums there.
+//! The bytes of the places of a group: where 1,024 logical blocks live, as recorded.
 //!
 //! They take a page, or several where many blocks lie in slots. They say neither whose they are nor how old: the
 //! pointer of each page has the CRC, which covers pool and number as well. So a page of another group, or of an older
@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! places = homes u64 x 16, in a slot u64 x 16, under fragments u64 x 16,
-//!          of each block in a slot, in their order: slot u40, checksum u32,
+//!          of each block in a slot, in their order: slot u40,
 //!          of each block under fragments: count u8, (slot u40, checksum u32, mask u8) x count, oldest first,
 //!          zero to the end of the page
 //! ```
@@ -23,7 +23,7 @@ const WORDS: usize = LEAF_BLOCKS / 64;
 /// A bit for each block of a group.
 pub type GroupBits = [u64; WORDS];
 /// Bytes at most: each block with a slot and eight fragments.
-const BYTES_MAX: usize = 3 * 8 * WORDS + LEAF_BLOCKS * (9 + 1 + FRAGMENTS_MAX * 10);
+const BYTES_MAX: usize = 3 * 8 * WORDS + LEAF_BLOCKS * (5 + 1 + FRAGMENTS_MAX * 10);
 const _: () = assert!(
     (BYTES_MAX as u64).div_ceil(PAGE_BYTES) == 1 + FURTHER_PAGES_MAX,
     "there are numbers for all pages of a group"
@@ -38,8 +38,8 @@ pub struct LeafImage {
     pub placed: GroupBits,
     /// Blocks under fragments.
     pub fragmented: GroupBits,
-    /// Slots in the order of blocks, with the checksums there.
-    pub slots: Vec<(Slot, u32)>,
+    /// Slots in the order of blocks.
+    pub slots: Vec<Slot>,
     /// Fragments of the blocks under any, in order, the oldest first.
     pub fragments: Vec<Vec<FragmentRecord>>,
 }
@@ -103,10 +103,7 @@ impl LeafImage {
         for words in [&self.homes, &self.placed, &self.fragmented] {
             words.iter().for_each(|word| out.u64(*word));
         }
-        for &(slot, checksum) in &self.slots {
-            out.u40(slot);
-            out.u32(checksum);
-        }
+        self.slots.iter().for_each(|slot| out.u40(*slot));
         for list in &self.fragments {
             let is_bounded = (1..=FRAGMENTS_MAX).contains(&list.len());
             assert!(is_bounded, "a block has one to eight fragments");
@@ -141,7 +138,7 @@ impl LeafImage {
         let (placed, fragmented) = (count(&image.placed), count(&image.fragmented));
         image.slots.reserve_exact(placed);
         for _ in 0..placed {
-            image.slots.push((slot(&mut reader)?, reader.u32()?));
+            image.slots.push(slot(&mut reader)?);
         }
         for _ in 0..fragmented {
             image.fragments.push(fragments(&mut reader)?);
@@ -201,7 +198,7 @@ mod tests {
             image.placed[block / 64] |= bit(density_ppm);
             image.fragmented[block / 64] |= bit(if fragments_max > 0 { density_ppm } else { 0 });
         }
-        let slot = |rng: &mut Rng| (rng.below(pointer::NUMBERS_END), rng.bits() as u32);
+        let slot = |rng: &mut Rng| rng.below(pointer::NUMBERS_END);
         image.slots = (0..count(&image.placed)).map(|_| slot(rng)).collect();
         for _ in 0..count(&image.fragmented) {
             let fragment = |rng: &mut Rng| FragmentRecord {
@@ -243,11 +240,11 @@ mod tests {
 
     /// As many slots as a page has room for, and one more.
     #[test]
-    fn a_page_has_room_for_412_slots() {
-        for (slots, pages) in [(412, 1), (413, 2), (1024, 3)] {
+    fn a_page_has_room_for_742_slots() {
+        for (slots, pages) in [(742, 1), (743, 2), (1024, 2)] {
             let image = LeafImage {
                 placed: first_bits(slots),
-                slots: vec![(7, 8); slots],
+                slots: vec![7; slots],
                 ..LeafImage::default()
             };
             assert_eq!(comes_back(&image), pages, "{slots}");
@@ -258,7 +255,7 @@ mod tests {
     fn what_lies_nowhere_or_at_home_has_no_page() {
         let nowhere = LeafImage::default();
         let homes = |blocks| LeafImage { homes: first_bits(blocks), ..LeafImage::default() };
-        let placed = LeafImage { placed: first_bits(1), slots: vec![(1, 2)], ..homes(70) };
+        let placed = LeafImage { placed: first_bits(1), slots: vec![1], ..homes(70) };
         // (what it says, blocks of the group, the kind, does it end with them)
         for (image, blocks, kind, is_within) in [
             (&nowhere, 1024, Kind::Nothing, true),
@@ -282,7 +279,7 @@ mod tests {
         let mut rng = Rng::new(6);
         let sound = random(&mut rng, 100_000, 3);
         let bytes = sound.encode().concat();
-        let fragments_at = 384 + 9 * sound.slots.len();
+        let fragments_at = 384 + 5 * sound.slots.len();
         // (where, what stands there then, which field is named)
         for (at, value, field) in [
             (384, &[255; 5][..], "slot"),

@@ -33,7 +33,7 @@ const SET_GROUPS: u64 = 128;
 /// Leaves of such a set.
 const SET_LEAVES: u64 = SET_GROUPS * (2 + FURTHER_PAGES_MAX);
 /// Pages of places of a group beside the first one, at most.
-pub(crate) const FURTHER_PAGES_MAX: u64 = 22;
+pub(crate) const FURTHER_PAGES_MAX: u64 = 21;
 /// Slots of a group for each page of places beside its first one, at least. A slot takes 11 bytes at most.
 const FURTHER_PAGE_SLOTS: u64 = 300;
 /// Pages of an area beside those of two tables. A leaf that changes again before its checkpoint is durable is
@@ -76,7 +76,7 @@ pub struct Pointer {
 pub enum MapLeaf {
     /// Where the blocks lie. The first page, or a further one: they are counted from 0.
     Places(u64),
-    /// The checksums of their homes.
+    /// The checksums of what they hold.
     Checksums,
 }
 

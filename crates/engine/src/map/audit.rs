@@ -8,6 +8,7 @@ impl Map {
     /// Bytes of memory held, by part.
     pub fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes()
+            + self.unrecorded.memory_bytes()
             + self.leaves.memory_bytes()
             + self.allocators.iter().map(Allocator::memory_bytes).sum::<usize>()
     }
@@ -35,7 +36,7 @@ impl Map {
                 Entry { log: slot, ..old }
             };
             map.leaves.replace(block, new);
-            map.slots.assign(slot, block, 0);
+            map.slots.assign(slot, block);
         }
         map
     }

@@ -1,5 +1,6 @@
 //! How do recorded places become leaves?
 
+use super::entry::FragmentSlot;
 use super::marks::Marks;
 use super::{Entry, Logical, Map, NONE, Slot};
 use crate::format::leaf::{GroupBits, LeafImage};
@@ -11,8 +12,8 @@ use crate::pages::Counts;
 #[derive(Default)]
 struct Recorded {
     whole: Option<Slot>,
-    /// Order, slot, mask.
-    fragments: Vec<(u8, Slot, u8)>,
+    /// With their order.
+    fragments: Vec<(u8, FragmentRecord)>,
 }
 
 impl Map {
@@ -82,9 +83,10 @@ impl Map {
         if !self.slots.is_recorded(slot) {
             return;
         }
-        let mask = if self.masks.is_empty() { None } else { self.masks.get(&slot) };
-        if let Some(&(mask, order)) = mask {
-            recorded.fragments.push((order, slot, mask));
+        if !self.fragment_slots.is_empty()
+            && let Some(&FragmentSlot { mask, order, checksum }) = self.fragment_slots.get(&slot)
+        {
+            recorded.fragments.push((order, FragmentRecord { slot, checksum, mask }));
             return;
         }
         let is_better = match recorded.whole {
@@ -113,17 +115,14 @@ impl Map {
         let on_ssd = recorded.whole.is_some_and(|slot| !self.slots.is_log(slot));
         if let Some(slot) = recorded.whole {
             mark(&mut image.placed);
-            image.slots.push((slot, self.slots.checksum(slot)));
+            image.slots.push(slot);
         }
         if is_fragmented {
             mark(&mut image.fragmented);
-            recorded.fragments.sort_unstable();
-            let record = |&(_, slot, mask): &(u8, Slot, u8)| FragmentRecord {
-                slot,
-                checksum: self.slots.checksum(slot),
-                mask,
-            };
-            image.fragments.push(recorded.fragments.iter().map(record).collect());
+            recorded.fragments.sort_unstable_by_key(|(order, fragment)| (*order, fragment.slot));
+            image
+                .fragments
+                .push(recorded.fragments.iter().map(|(_, fragment)| *fragment).collect());
         }
         counts.on_ssd += u16::from(on_ssd || is_fragmented);
         counts.dirty += u16::from(is_fragmented || on_ssd && !is_home);
@@ -137,10 +136,10 @@ impl Map {
     }
 
     /// Puts a block on an SSD as a clean copy of its valid home, as if long ago. False: SSD full.
-    pub(crate) fn assume_ssd_copy(&mut self, block: Logical, checksum: u32) -> bool {
+    pub(crate) fn assume_ssd_copy(&mut self, block: Logical) -> bool {
         let Some(run) = self.allocate_ssd(1) else { return false };
         assert!(self.leaves.recorded_home(block), "the home of a clean copy is valid");
-        self.slots.assign(run.slot, block, checksum);
+        self.slots.assign(run.slot, block);
         self.slots.set_recorded(run.slot, true);
         let entry = self.leaves.get(block);
         assert_eq!(entry.ssd, NONE, "a block has one place on the SSDs");

@@ -1,8 +1,10 @@
-//! What is the checksum of a home block?
+//! What is the checksum of a block, as recorded?
 //!
-//! Source: design decision 7. On the drive leaves of the map's table (`pages`), which is kept here, too; in RAM a bounded cache of its leaves as they
-//! are there, and over them the values that the journal holds and the leaves do not have yet. A checkpoint
-//! carries those into the leaves before it cuts the journal.
+//! Source: design decision 7. A block has one version that a record names, and all its places hold that one: home, slot
+//! of an SSD, slot of a log. So the table goes by block. On the drives it has leaves of the map's table (`pages`),
+//! which is kept here, too. In RAM there are a bounded cache of its leaves as they are there, and over them the values
+//! that the journal holds and the leaves do not have yet. A checkpoint carries those into the leaves before it
+//! cuts the journal. What no record names yet is kept by slot (`unrecorded`). Fragments have their own (`fragment`).
 //!
 //! ```text
 //! set ─▶ fresh ─▶ carry (a checkpoint writes the leaf elsewhere) ─▶ carried ─▶ durable: the root names the leaf
@@ -10,28 +12,32 @@
 //!          └──────────────────────── failed ◀─────────────────────────────┘
 //! ```
 
-use super::{FixedState, Logical};
+use super::values::Values;
+use super::{Entry, FixedState, Logical, Map, NONE, Slot};
 use crate::format::leaf::LeafImage;
 use crate::format::page::{self, Checksums, PAGE_CHECKSUMS};
 use crate::format::pointer::{Kind, MAP_TABLE, MapLeaf, Pointer, TableRoot, groups_of, leaves_of};
 use crate::pages::{Counts, NoRoom, PageWrite, Pages};
 use hashbrown::HashMap;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 /// The table of the map, and the cache of its leaves with checksums.
 #[derive(Clone, Debug)]
-pub(crate) struct HomeChecksums {
+pub(crate) struct BlockChecksums {
     table: Pages,
+    blocks: u64,
     homes: u64,
     pages: HashMap<u32, Box<Checksums>, FixedState>,
     order: VecDeque<u32>,
     pages_max: usize,
+    /// Pages that stay in RAM, since requests are about to read their blocks; and how many do.
+    pinned: HashMap<u32, u32, FixedState>,
     /// Pages in RAM that nobody could read.
     lost: BTreeSet<u32>,
     /// Recorded values not yet in a page on the drive.
-    fresh: BTreeMap<Logical, u32>,
+    fresh: Values,
     /// Values whose pages no durable root names yet. A page that was read where it was before lacks them.
-    carried: BTreeMap<Logical, u32>,
+    carried: Values,
 }
 
 /// Pages that a checkpoint awaits at once (guess: a drive that goes bad has some hundreds that cannot be read).
@@ -51,23 +57,20 @@ fn no_checksums() -> Box<Checksums> {
     Box::new([0; PAGE_CHECKSUMS])
 }
 
-fn blocks_of(page: u32) -> std::ops::Range<Logical> {
-    let first = u64::from(page) * PAGE_CHECKSUMS as u64;
-    first..first + PAGE_CHECKSUMS as u64
-}
-
-impl HomeChecksums {
-    /// A table without homes, and a cache of at most so many pages.
+impl BlockChecksums {
+    /// A table without blocks, and a cache of at most so many pages.
     pub(crate) fn new(pages_max: usize) -> Self {
-        HomeChecksums {
+        BlockChecksums {
             table: Pages::new(0, MAP_TABLE, 0, 0),
+            blocks: 0,
             homes: 0,
             pages: HashMap::default(),
             order: VecDeque::new(),
+            pinned: HashMap::default(),
             pages_max: pages_max.max(2),
             lost: BTreeSet::new(),
-            fresh: BTreeMap::new(),
-            carried: BTreeMap::new(),
+            fresh: Values::default(),
+            carried: Values::default(),
         }
     }
 
@@ -76,7 +79,30 @@ impl HomeChecksums {
         assert!(self.fresh.is_empty() && self.carried.is_empty(), "a life begins with its records");
         assert!(homes <= blocks, "a home is of a block");
         self.table = Pages::new(pool, MAP_TABLE, leaves_of(groups_of(blocks)), area_pages);
-        self.homes = homes;
+        (self.blocks, self.homes) = (blocks, homes);
+    }
+
+    /// What a place of a block must hold: this slot, or its home (`NONE`). `None`: a page has to be read.
+    #[inline]
+    pub(crate) fn of_place(&self, block: Logical, slot: Slot, map: &Map) -> Option<u32> {
+        let unrecorded = if slot == NONE {
+            // of a version that no record names yet another place tells
+            let Entry { ssd, log, .. } = map.entry(block);
+            let mut slots = [ssd, log].into_iter().filter(|slot| *slot != NONE);
+            slots.find_map(|slot| map.unrecorded_checksum(slot))
+        } else {
+            map.unrecorded_checksum(slot)
+        };
+        unrecorded.or_else(|| self.get(block))
+    }
+
+    /// Is a page needed before these blocks can be read, or copied?
+    pub(crate) fn lacks(&self, block: Logical, map: &Map) -> bool {
+        let entry = map.entry(block);
+        let needs = |slot: Slot| map.unrecorded_checksum(slot).is_none();
+        let is_recorded = entry.home && entry.ssd == NONE && entry.log == NONE
+            || [entry.ssd, entry.log].into_iter().any(|slot| slot != NONE && needs(slot));
+        is_recorded && self.get(block).is_none()
     }
 
     /// How many blocks have homes: all, or none in a pool without hard drives.
@@ -97,7 +123,7 @@ impl HomeChecksums {
 
     /// The checksum, if it is in RAM; otherwise the page must be loaded.
     pub(crate) fn get(&self, block: Logical) -> Option<u32> {
-        if let Some(&checksum) = self.fresh.get(&block).or_else(|| self.carried.get(&block)) {
+        if let Some(checksum) = self.fresh.get(block).or_else(|| self.carried.get(block)) {
             return Some(checksum);
         }
         let number = page_of(block);
@@ -142,8 +168,8 @@ impl HomeChecksums {
 
     /// A checkpoint may write the page just now.
     fn lay_carried_over(&self, page: u32, checksums: &mut Checksums) {
-        for (&block, &checksum) in self.carried.range(blocks_of(page)) {
-            checksums[block as usize % PAGE_CHECKSUMS] = checksum;
+        for &(within, checksum) in self.carried.of_page(page) {
+            checksums[usize::from(within)] = checksum;
         }
     }
 
@@ -163,17 +189,45 @@ impl HomeChecksums {
         if self.pages.insert(number, page).is_none() {
             self.order.push_back(number);
         }
-        while self.pages.len() > self.pages_max {
+        let mut looks = self.order.len();
+        while self.pages.len() > self.pages_max && looks > 0 {
+            looks -= 1;
             let oldest = self.order.pop_front().expect("every page is in the order");
+            if self.pinned.contains_key(&oldest) {
+                self.order.push_back(oldest);
+                continue;
+            }
             self.pages.remove(&oldest);
             self.lost.remove(&oldest);
         }
         assert_eq!(self.order.len(), self.pages.len(), "each page in memory is in the order once");
     }
 
-    /// Notes the checksum of a home that a durable record calls valid.
+    /// The page stays in RAM once it is there, until somebody unpins it. Else a request that needs several of them might
+    /// never have all.
+    pub(crate) fn pin(&mut self, page: u32) {
+        *self.pinned.entry(page).or_insert(0) += 1;
+    }
+
+    /// A request that has pinned it has what it needs, or has failed.
+    pub(crate) fn unpin(&mut self, page: u32) {
+        let pins = self.pinned.get_mut(&page).expect("a page is unpinned once for each pin");
+        *pins -= 1;
+        if *pins == 0 {
+            self.pinned.remove(&page);
+        }
+    }
+
+    /// How often pages are pinned.
+    pub(crate) fn pins(&self) -> u64 {
+        self.pinned.values().map(|pins| u64::from(*pins)).sum()
+    }
+
+    /// Notes the checksum of a version that a batch has just recorded, or a record that is replayed.
+    #[inline]
     pub(crate) fn set(&mut self, block: Logical, checksum: u32) {
-        self.fresh.insert(block, checksum);
+        assert!(block < self.blocks, "block {block} has a checksum");
+        self.fresh.set(block, checksum);
     }
 
     /// How many pages a checkpoint may await at once: those of half the cache, and no more than so many.
@@ -188,8 +242,7 @@ impl HomeChecksums {
 
     /// The first page from `from` on that has values to carry.
     pub(crate) fn next_fresh_page(&self, from: u32) -> Option<u32> {
-        let first = blocks_of(from).start;
-        self.fresh.range(first..).next().map(|(&block, _)| page_of(block))
+        self.fresh.next_page(from)
     }
 
     /// A checkpoint begins. `in_place` is a mutant.
@@ -205,22 +258,19 @@ impl HomeChecksums {
     /// # Panics
     /// If the page is not in RAM.
     pub(crate) fn carry(&mut self, number: u32) -> Option<PageWrite> {
-        let range = blocks_of(number);
-        let values: Vec<(Logical, u32)> =
-            self.fresh.range(range.clone()).map(|(&block, &checksum)| (block, checksum)).collect();
-        assert!(!values.is_empty(), "a page is written for values that it lacks");
-        assert!(self.carried.range(range).next().is_none(), "a checkpoint carries a page once");
+        let values =
+            self.fresh.take_page(number).expect("a page is written for values that it lacks");
+        assert!(self.carried.of_page(number).is_empty(), "a checkpoint carries a page once");
         if !self.pages.contains_key(&number) {
             assert!(self.was_never_written(number), "the page was loaded");
             self.load_empty(number);
         }
         self.lost.remove(&number); // what is known of it is written
         let page = self.pages.get_mut(&number).expect("the page was loaded");
-        for (block, checksum) in values {
-            page[block as usize % PAGE_CHECKSUMS] = checksum;
-            self.fresh.remove(&block);
-            self.carried.insert(block, checksum);
+        for &(within, checksum) in values.as_slice() {
+            page[usize::from(within)] = checksum;
         }
+        self.carried.put_page(number, values);
         let bytes = page::encode(page);
         self.table.write(leaf_of(number), bytes, Counts::default())
     }
@@ -274,7 +324,7 @@ impl HomeChecksums {
     pub(crate) fn durable(&mut self) {
         self.table.durable();
         let carried = std::mem::take(&mut self.carried);
-        let was_carried = |page: &u32| carried.range(blocks_of(*page)).next().is_some();
+        let was_carried = |page: &u32| !carried.of_page(*page).is_empty();
         for page in self.lost.extract_if(.., was_carried) {
             // it was taken as lost while it was being written, and can be read again now
             self.pages.remove(&page);
@@ -285,21 +335,21 @@ impl HomeChecksums {
     /// The checkpoint has failed, and none of its commands is under way: what it carried waits again.
     pub(crate) fn failed(&mut self) {
         self.table.failed();
-        for (block, checksum) in std::mem::take(&mut self.carried) {
-            self.fresh.entry(block).or_insert(checksum);
+        for (page, values) in std::mem::take(&mut self.carried).into_pages() {
+            self.fresh.put_back(page, &values);
         }
     }
 }
 
 #[cfg(test)]
-impl HomeChecksums {
+impl BlockChecksums {
     /// A table whose pages are on the drives, and not in memory.
     pub(crate) fn on_the_drives(homes: u64, area_pages: u64) -> Self {
-        let mut table = HomeChecksums::new(2);
+        let mut table = BlockChecksums::new(2);
         table.begin_life(0, (homes, homes), area_pages);
         table.begin_checkpoint(false);
         for page in 0..groups_of(homes) as u32 {
-            table.set(blocks_of(page).start, 1);
+            table.set(u64::from(page) * PAGE_CHECKSUMS as u64, 1);
             table.carry(page).expect("there is room");
         }
         table.pages_written();
@@ -318,14 +368,14 @@ mod tests {
 
     const HOMES: u64 = 5 * PAGE_CHECKSUMS as u64;
 
-    fn table() -> HomeChecksums {
-        let mut table = HomeChecksums::new(2);
+    fn table() -> BlockChecksums {
+        let mut table = BlockChecksums::new(2);
         table.begin_life(9, (HOMES, HOMES), area_pages(5, 0));
         table
     }
 
     /// A checkpoint of one page, without its end.
-    fn carry(table: &mut HomeChecksums, page: u32) -> PageWrite {
+    fn carry(table: &mut BlockChecksums, page: u32) -> PageWrite {
         table.begin_checkpoint(false);
         let write = table.carry(page).expect("there is room");
         table.pages_written();
@@ -385,7 +435,7 @@ mod tests {
     fn a_page_that_was_lost_is_read_again_when_its_checkpoint_is_durable() {
         // (was it lost before the checkpoint, is it in memory behind it, the checksum of a block that was not carried)
         for (is_before, is_known, want) in [(true, true, Some(0)), (false, false, None)] {
-            let mut table = HomeChecksums::on_the_drives(HOMES, area_pages(5, 0));
+            let mut table = BlockChecksums::on_the_drives(HOMES, area_pages(5, 0));
             table.set(5, 55);
             if is_before {
                 table.load_lost(0);

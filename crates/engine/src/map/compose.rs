@@ -27,6 +27,8 @@ pub enum Cover {
 pub struct Batch {
     /// Bodies of journal units, in order.
     pub(crate) bodies: Vec<Vec<u8>>,
+    /// Checksums of the versions that it records, which no record has named before.
+    pub(crate) sums: Vec<(Logical, u32)>,
     /// Slots that nothing names once the last unit is durable.
     pub(crate) freed: Vec<Slot>,
     /// How many block updates it carries.
@@ -123,7 +125,8 @@ impl Map {
                     batch.bodies.push(records.take());
                 }
                 if self.is_written_to(block, hint, cover) {
-                    let checksum = self.slots.checksum(hint);
+                    let checksum = self.unrecorded.get(hint).expect("no record names it");
+                    batch.sums.push((block, checksum));
                     let is_log = self.slots.is_log(hint);
                     let (ssd, log) = if is_log { (NONE, hint) } else { (hint, NONE) };
                     records.block(FLAG_CHECKSUMS, block, ssd, log, checksum);
@@ -189,13 +192,7 @@ impl Map {
             if !self.is_news(block, entry.home, [entry.ssd, entry.log].into_iter()) {
                 return;
             }
-            let known = if entry.ssd != NONE { entry.ssd } else { entry.log };
-            let mut flags = 0;
-            let mut checksum = 0;
-            if known != NONE {
-                flags |= FLAG_CHECKSUMS;
-                checksum = self.slots.checksum(known);
-            }
+            let (mut flags, checksum) = self.new_version(block, &entry, batch);
             if entry.home {
                 flags |= FLAG_HOME;
             }
@@ -203,10 +200,23 @@ impl Map {
                 flags |= FLAG_LOG_VOLATILE;
             }
             records.block(flags, block, entry.ssd, entry.log, checksum);
-        } else if !self.record_fragmented(block, entry, cover, records) {
+        } else if !self.record_fragmented(block, entry, cover, records, batch) {
             return;
         }
         self.mark_recorded(block, entry.ssd, entry.log, entry.home, batch);
+    }
+
+    /// The checksum of a version that no record has named before, and the flag that says so. What was recorded once
+    /// keeps its checksum, wherever it lies.
+    fn new_version(&self, block: Logical, entry: &Entry, batch: &mut Batch) -> (u8, u32) {
+        let mut slots = [entry.ssd, entry.log].into_iter().filter(|slot| *slot != NONE);
+        match slots.find_map(|slot| self.unrecorded.get(slot)) {
+            Some(checksum) => {
+                batch.sums.push((block, checksum));
+                (FLAG_CHECKSUMS, checksum)
+            }
+            None => (0, 0),
+        }
     }
 
     fn record_fragmented(
@@ -215,6 +225,7 @@ impl Map {
         entry: Entry,
         cover: Cover,
         records: &mut RecordWriter,
+        batch: &mut Batch,
     ) -> bool {
         if !self.may_record(block, entry.ssd, entry.log, cover) {
             return false;
@@ -235,10 +246,9 @@ impl Map {
         if !self.is_news(block, entry.home, places) {
             return false;
         }
-        let known = if entry.ssd != NONE { entry.ssd } else { entry.log };
-        let mut flags = if entry.home { FLAG_HOME } else { 0 };
-        if known != NONE {
-            flags |= FLAG_CHECKSUMS;
+        let (mut flags, checksum) = self.new_version(block, &entry, batch);
+        if entry.home {
+            flags |= FLAG_HOME;
         }
         if entry.log != NONE && self.log_volatile.contains_key(&entry.log) {
             flags |= FLAG_LOG_VOLATILE;
@@ -248,18 +258,19 @@ impl Map {
             logical: block,
             ssd: entry.ssd,
             log: entry.log,
-            checksum: if known == NONE { 0 } else { self.slots.checksum(known) },
+            checksum,
             fragments: list
                 .iter()
                 .map(|f| FragmentRecord {
                     slot: f.slot,
-                    checksum: self.slots.checksum(f.slot),
+                    checksum: self.fragment_checksum(f.slot),
                     mask: f.mask,
                 })
                 .collect(),
         });
         for (order, fragment) in list.iter().enumerate() {
-            self.masks.insert(fragment.slot, (fragment.mask, order as u8));
+            let known = self.fragment_slots.get_mut(&fragment.slot).expect("it is a fragment");
+            known.order = order as u8;
             self.mark_slot(fragment.slot, true);
         }
         true
@@ -360,6 +371,9 @@ impl Map {
 
     fn mark_slot(&mut self, slot: Slot, recorded: bool) {
         self.slots.set_recorded(slot, recorded);
+        if recorded {
+            self.unrecorded.remove(slot);
+        }
         if !self.durable.is_empty() {
             self.durable.remove(&slot);
         }

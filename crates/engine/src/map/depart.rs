@@ -26,16 +26,20 @@ impl Map {
 
     /// A block's place on an SSD moves to another slot with the same contents. False, and nothing is
     /// changed, if it is not there any more.
-    pub(crate) fn move_place(&mut self, block: Logical, from: Slot, to: Slot) -> bool {
+    pub(crate) fn move_place(
+        &mut self,
+        block: Logical,
+        (from, to): (Slot, Slot),
+        checksum: u32,
+    ) -> bool {
         assert!(!self.slots.is_log(to), "a place on an SSD moves to an SSD");
         let entry = self.leaves.get(block);
         if from == NONE || entry.ssd != from {
             return false;
         }
         self.leaves.replace(block, Entry { ssd: to, ..entry });
-        let checksum = self.slots.checksum(from);
         self.displace(block, from);
-        self.slots.assign(to, block, checksum);
+        self.assign_whole(to, block, checksum);
         true
     }
 }

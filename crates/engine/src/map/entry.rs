@@ -49,6 +49,17 @@ pub enum Place {
     Log(Slot),
 }
 
+/// What is known of a slot that holds a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FragmentSlot {
+    /// Bit n: sector n of the block.
+    pub(crate) mask: u8,
+    /// Its place among the fragments of the block, as recorded.
+    pub(crate) order: u8,
+    /// CRC-32C of what the slot holds, or a digest of tokens.
+    pub(crate) checksum: u32,
+}
+
 /// Some sectors of a block, in a slot of their own, at their own positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {

@@ -266,7 +266,7 @@ impl Leaves {
     }
 
     /// Blocks that lie in a slot or under fragments, in order.
-    pub(crate) fn in_slots(&self) -> impl Iterator<Item = Logical> + '_ {
+    pub fn in_slots(&self) -> impl Iterator<Item = Logical> + '_ {
         let mut from = 0;
         std::iter::from_fn(move || {
             let found = self.next_in_slot(from, self.blocks)?;

@@ -41,6 +41,8 @@ pub(crate) mod slots;
 pub mod space;
 #[cfg(test)]
 mod tests;
+mod unrecorded;
+mod values;
 pub(crate) mod versions;
 
 pub use allocator::Run;
@@ -55,13 +57,14 @@ use crate::format::pointer::groups_of;
 use crate::format::record::FRAGMENTS_MAX;
 use allocator::Allocator;
 use displaced::Displaced;
-use entry::{FRAGMENTS, HOME, SSD};
+use entry::{FRAGMENTS, FragmentSlot, HOME, SSD};
 use hashbrown::{HashMap, HashSet};
 use leaves::Leaves;
 use marks::Marks;
 use slots::Slots;
 use std::collections::BTreeMap;
 use tandem_block::DeviceId;
+use unrecorded::Unrecorded;
 use versions::Versions;
 
 /// A fixed hasher: a digest must not hang on a random seed.
@@ -124,9 +127,10 @@ pub struct Map {
     ssd_free: u64,
     ssd_slots: u64,
     fragments: BTreeMap<Logical, Vec<Fragment>>,
-    /// Mask of every slot that holds a fragment, also of displaced ones, and for recorded slots their
-    /// place in the recorded order.
-    masks: HashMap<Slot, (u8, u8), FixedState>,
+    /// Slots that hold fragments, also displaced ones.
+    fragment_slots: HashMap<Slot, FragmentSlot, FixedState>,
+    /// Checksums of whole blocks in slots that no record names.
+    unrecorded: Unrecorded,
     displaced: Displaced,
     pending: Pending,
     pending_blocks: u64,
@@ -158,7 +162,8 @@ impl Map {
             ssd_free: ssd_slots,
             ssd_slots,
             fragments: BTreeMap::new(),
-            masks: HashMap::default(),
+            fragment_slots: HashMap::default(),
+            unrecorded: Unrecorded::default(),
             displaced: Displaced::new(logical_blocks),
             pending: Pending {
                 hdd: vec![Vec::new(); devices],
@@ -300,11 +305,10 @@ impl Map {
             return false;
         };
         fragment.slot = to;
-        let checksum = self.slots.checksum(from);
-        self.slots.assign(to, block, checksum);
-        let mask = self.masks[&from];
-        let stale = self.masks.insert(to, mask);
-        assert!(stale.is_none(), "the mask of a slot goes when the slot is released");
+        self.slots.assign(to, block);
+        let moved = self.fragment_slots[&from];
+        let stale = self.fragment_slots.insert(to, moved);
+        assert!(stale.is_none(), "what is known of a fragment goes when its slot is released");
         self.displace(block, from);
         true
     }
@@ -335,7 +339,10 @@ impl Map {
     #[inline]
     pub(crate) fn assign(&mut self, block: Logical, slot: Slot, checksum: u32) {
         self.versions.change(block);
-        debug_assert!(!self.masks.contains_key(&slot), "a slot of a whole block has no mask");
+        debug_assert!(
+            !self.fragment_slots.contains_key(&slot),
+            "a slot has a whole block or a part"
+        );
         let is_log = self.slots.is_log(slot);
         let old = self.leaves.replace(block, Entry::in_slot(slot, is_log));
         if old.fragmented {
@@ -347,7 +354,28 @@ impl Map {
                 self.displace(block, place);
             }
         }
-        self.slots.assign(slot, block, checksum);
+        self.assign_whole(slot, block, checksum);
+    }
+
+    /// The slot holds a version of the block, whole. No record names it yet.
+    #[inline]
+    fn assign_whole(&mut self, slot: Slot, block: Logical, checksum: u32) {
+        self.slots.assign(slot, block);
+        self.unrecorded.set(slot, checksum);
+    }
+
+    /// What a slot that no record names holds, a whole block of which it is a place.
+    #[inline]
+    pub(crate) fn unrecorded_checksum(&self, slot: Slot) -> Option<u32> {
+        self.unrecorded.get(slot)
+    }
+
+    /// What the slot of a fragment holds.
+    ///
+    /// # Panics
+    /// If it holds none.
+    pub fn fragment_checksum(&self, slot: Slot) -> u32 {
+        self.fragment_slots[&slot].checksum
     }
 
     /// Notes that `slot` holds some sectors of the block, over whatever it was before. Returns
@@ -366,7 +394,7 @@ impl Map {
             return false;
         }
         self.versions.change(block);
-        self.slots.assign(slot, block, checksum);
+        self.slots.assign(slot, block);
         let mut list = self.fragments.remove(&block).unwrap_or_default();
         list.push(Fragment { slot, mask });
         let mut covered = 0u8;
@@ -383,8 +411,8 @@ impl Map {
         assert!(kept.len() <= FRAGMENTS_MAX, "each kept fragment adds a sector");
         // orders are given when a batch names the fragments: until then a checkpoint shows those that
         // the batch before named, in the order that it named them in
-        let stale = self.masks.insert(slot, (mask, 0));
-        assert!(stale.is_none(), "the mask of a slot goes when the slot is released");
+        let stale = self.fragment_slots.insert(slot, FragmentSlot { mask, order: 0, checksum });
+        assert!(stale.is_none(), "what is known of a fragment goes when its slot is released");
         self.fragments.insert(block, kept);
         let base = if covered == 255 { Entry::NOWHERE } else { before };
         if covered == 255 {
@@ -437,22 +465,26 @@ impl Map {
         if self.leaves.state(block) != HOME {
             return false;
         }
-        self.slots.assign(ssd, block, checksum);
+        self.assign_whole(ssd, block, checksum);
         self.leaves.replace(block, Entry { home: true, ..Entry::in_slot(ssd, false) });
         true
     }
 
     /// Adds an SSD slot that holds the same version as log slot `log`. Returns false if the block
     /// has moved on since; the caller then gives the new slot back.
-    pub(crate) fn add_copy(&mut self, block: Logical, log: Slot, ssd: Slot) -> bool {
+    pub(crate) fn add_copy(
+        &mut self,
+        block: Logical,
+        (log, ssd): (Slot, Slot),
+        checksum: u32,
+    ) -> bool {
         assert!(log != NONE && self.slots.is_log(log), "what is copied lies in a log");
         assert!(!self.slots.is_log(ssd), "a copy of a place in a log lies on an SSD");
         let entry = self.entry(block);
         if entry.log != log || entry.ssd != NONE {
             return false;
         }
-        let checksum = self.slots.checksum(log);
-        self.slots.assign(ssd, block, checksum);
+        self.assign_whole(ssd, block, checksum);
         self.leaves.replace(block, Entry { ssd, ..entry });
         true
     }
@@ -503,8 +535,8 @@ impl Map {
         assert!(!self.slots.is_recorded(slot), "slot {slot} is still recorded");
         assert!(!self.slots.is_place(slot), "slot {slot} was left before it is released");
         debug_assert!(!self.durable.contains(&slot), "a slot that is released waits for no record");
-        if !self.masks.is_empty() {
-            self.masks.remove(&slot);
+        if !self.fragment_slots.is_empty() {
+            self.fragment_slots.remove(&slot);
         }
         if self.slots.is_log(slot) {
             self.slots.disown(slot);
@@ -540,6 +572,7 @@ impl Map {
         if self.slots.is_recorded(slot) {
             self.displaced.insert(block, slot);
         } else {
+            self.unrecorded.remove(slot);
             if !self.durable.is_empty() {
                 self.durable.remove(&slot);
             }

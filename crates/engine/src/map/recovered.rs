@@ -8,6 +8,7 @@
 //! it, and another one got it. The block that left it was changed after the checkpoint began, so a record that is
 //! replayed says what holds, and the leaf's word counts for nothing.
 
+use super::entry::FragmentSlot;
 use super::objects::BlockRange;
 use super::{Entry, Fragment, Logical, Map, NONE, Slot};
 use crate::format::leaf::{GroupBits, LeafImage, marked};
@@ -27,8 +28,6 @@ struct Replaced {
     home: bool,
     /// The slot of the first one, on an SSD or in a log, or `NONE`. Those of the others follow.
     slot: Slot,
-    /// Where the checksums of their slots begin.
-    sums_at: usize,
 }
 
 impl Replaced {
@@ -42,28 +41,22 @@ impl Replaced {
 pub(crate) struct Recovered {
     /// In the order of the journal. From `end_records` on by group, and in that order there.
     records: Vec<Replaced>,
-    /// Checksums of slots, record by record.
-    sums: Vec<u32>,
     /// Fragments of blocks, as the last record of each has them.
     fragments: BTreeMap<Logical, Vec<FragmentOf>>,
     is_ended: bool,
 }
 
 impl Recovered {
-    /// Replaces all that is known of these blocks. They lie in slots from this one on, which have these checksums, or
-    /// in none (`NONE`), and in their homes if these are valid.
-    pub(crate) fn replace(&mut self, blocks: BlockRange, home: bool, slot: Slot, sums: &[u32]) {
+    /// Replaces all that is known of these blocks. They lie in slots from this one on, or in none (`NONE`), and in
+    /// their homes if these are valid.
+    pub(crate) fn replace(&mut self, blocks: BlockRange, home: bool, slot: Slot) {
         assert!(!self.is_ended, "records come before leaves");
         let BlockRange { first, count } = blocks;
-        let sums = if slot == NONE { &[] } else { sums };
-        assert!(slot == NONE || sums.len() as u64 == count, "each slot has a checksum");
         if !self.fragments.is_empty() {
             let gone = self.fragments.range(first..first + count);
             let gone: Vec<Logical> = gone.map(|(&block, _)| block).collect();
             gone.iter().for_each(|block| _ = self.fragments.remove(block));
         }
-        let sums_at = self.sums.len();
-        self.sums.extend_from_slice(sums);
         let mut from = 0;
         while from < count {
             let behind = LEAF_BLOCKS as u64 - (first + from) % LEAF_BLOCKS as u64;
@@ -73,22 +66,21 @@ impl Recovered {
                 count: part as u16,
                 home,
                 slot: if slot == NONE { NONE } else { slot + from },
-                sums_at: sums_at + from as usize,
             });
             from += part;
         }
     }
 
-    /// The same of a block under fragments. Slot and checksum are of what lies beneath.
+    /// The same of a block under fragments. The slot is of what lies beneath.
     pub(crate) fn replace_fragmented(
         &mut self,
         block: Logical,
         home: bool,
-        (slot, sum): (Slot, u32),
+        slot: Slot,
         fragments: Vec<FragmentOf>,
     ) {
         assert!(!fragments.is_empty(), "a block under fragments has some");
-        self.replace(BlockRange { first: block, count: 1 }, home, slot, &[sum]);
+        self.replace(BlockRange { first: block, count: 1 }, home, slot);
         self.fragments.insert(block, fragments);
     }
 
@@ -105,10 +97,10 @@ impl Recovered {
         Recovered { is_ended: true, ..Recovered::default() }
     }
 
-    /// Records and checksums that are kept.
+    /// Records that are kept.
     #[cfg(test)]
-    pub(super) fn len(&self) -> (usize, usize) {
-        (self.records.len(), self.sums.len())
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
     }
 
     /// Records of the blocks of a group, in the order of the journal.
@@ -176,8 +168,7 @@ impl<'a> Recovery<'a> {
                 replaced[word] |= bit;
                 homes[word] = if record.home { homes[word] | bit } else { homes[word] & !bit };
                 if record.slot != NONE {
-                    let sum = self.recovered.sums[record.sums_at + i as usize];
-                    placed.push((record.first + i, record.slot + i, sum));
+                    placed.push((record.first + i, record.slot + i));
                 }
             }
         }
@@ -186,9 +177,9 @@ impl<'a> Recovery<'a> {
             let (word, bit) = at(*index as u64);
             replaced[word] & bit == 0
         };
-        for (index, &(slot, checksum)) in marked(&image.placed).zip(&image.slots) {
+        for (index, &slot) in marked(&image.placed).zip(&image.slots) {
             if holds(&index) {
-                self.slot(first + index as u64, slot, checksum)?;
+                self.slot(first + index as u64, slot)?;
             }
         }
         for (index, list) in marked(&image.fragmented).zip(&image.fragments) {
@@ -197,8 +188,8 @@ impl<'a> Recovery<'a> {
                 self.fragments(first + index as u64, of.collect())?;
             }
         }
-        for (block, slot, sum) in placed {
-            self.slot(block, slot, sum)?;
+        for (block, slot) in placed {
+            self.slot(block, slot)?;
         }
         let recovered = self.recovered;
         for (&block, list) in recovered.fragments.range(first..first + LEAF_BLOCKS as u64) {
@@ -229,7 +220,7 @@ impl<'a> Recovery<'a> {
     }
 
     fn check(&self, group: u64, image: &LeafImage) -> Result<(), String> {
-        let slots = image.slots.iter().map(|(slot, _)| slot);
+        let slots = image.slots.iter();
         let slots = slots.chain(image.fragments.iter().flatten().map(|fragment| &fragment.slot));
         let exist = slots.into_iter().all(|slot| self.map.slots.have(*slot, 1));
         let has_home = image.homes.iter().any(|word| *word != 0);
@@ -259,8 +250,8 @@ impl<'a> Recovery<'a> {
     }
 
     /// The block has this recorded place.
-    fn slot(&mut self, block: Logical, slot: Slot, checksum: u32) -> Result<(), String> {
-        self.take(slot, block, checksum)?;
+    fn slot(&mut self, block: Logical, slot: Slot) -> Result<(), String> {
+        self.take(slot, block)?;
         let entry = self.map.leaves.get(block);
         let is_log = self.map.slots.is_log(slot);
         let is_free = if is_log { entry.log == NONE } else { entry.ssd == NONE };
@@ -280,8 +271,8 @@ impl<'a> Recovery<'a> {
         }
         fragments.sort_unstable();
         for (order, slot, mask, checksum) in fragments {
-            self.take(slot, block, checksum)?;
-            self.map.masks.insert(slot, (mask, order));
+            self.take(slot, block)?;
+            self.map.fragment_slots.insert(slot, FragmentSlot { mask, order, checksum });
             self.map.fragments.entry(block).or_default().push(Fragment { slot, mask });
             let entry = self.map.leaves.get(block);
             self.map.leaves.replace(block, Entry { fragmented: true, ..entry });
@@ -289,7 +280,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    fn take(&mut self, slot: Slot, block: Logical, checksum: u32) -> Result<(), String> {
+    fn take(&mut self, slot: Slot, block: Logical) -> Result<(), String> {
         if !self.map.slots.have(slot, 1) {
             return Err(format!(
                 "block {block} is said to lie in slot {slot}, which does not exist"
@@ -299,7 +290,7 @@ impl<'a> Recovery<'a> {
             let other = self.map.slots.owner(slot);
             return Err(format!("slot {slot} belongs to block {block} and to block {other}"));
         }
-        self.map.slots.assign(slot, block, checksum);
+        self.map.slots.assign(slot, block);
         self.map.slots.set_recorded(slot, true);
         let Some(ssd) = self.map.allocator_of(slot) else { return Ok(()) };
         self.map.allocators[ssd].take(slot);

@@ -2,9 +2,8 @@
 //!
 //! Source: design decision 7. A slot is one block of data space outside the homes. Its number has 40 bits: the
 //! drive, and the number on the drive. So drives come and go, and no other slot gets another number.
-//! Nine bytes a slot: the owner (a logical block) and the CRC-32C of the contents, in tables of their
-//! own, since a search looks at owners alone. Both begin as zeroes, so that slots that were never used
-//! take no memory.
+//! Five bytes a slot: the owner, a logical block. They begin as zeroes, so that slots that were never used take no
+//! memory.
 
 use super::bits::Bits;
 use crate::format::pointer::NUMBERS_END;
@@ -106,7 +105,6 @@ impl SlotRegion {
 struct DriveSlots {
     /// The complement of each slot's owner: zero is `NONE`.
     owners: Table<Packed>,
-    checksums: Table<u32>,
     /// Named by the newest journal batch (or an older one) and not displaced by it.
     recorded: Bits,
     /// A current place of its owner. Slots that were left keep their owner, so that leaving one
@@ -118,21 +116,17 @@ impl DriveSlots {
     fn new(count: usize) -> Self {
         DriveSlots {
             owners: Table::new(count),
-            checksums: Table::new(count),
             recorded: Bits::new(count),
             current: Bits::new(count),
         }
     }
 
     fn memory_bytes(&self) -> usize {
-        self.owners.memory_bytes()
-            + self.checksums.memory_bytes()
-            + self.recorded.memory_bytes()
-            + self.current.memory_bytes()
+        self.owners.memory_bytes() + self.recorded.memory_bytes() + self.current.memory_bytes()
     }
 }
 
-/// Owners, checksums and the recorded state of every slot.
+/// Owners and the recorded state of every slot.
 #[derive(Clone, Debug, Default)]
 pub struct Slots {
     /// By drive: of one that has no slots they are empty.
@@ -195,35 +189,25 @@ impl Slots {
         unpack(self.drives[drive].owners[at].map(|byte| !byte))
     }
 
-    /// The CRC-32C (or token digest) of the slot's block, also when it has lost its owner: reads may
-    /// still be under way.
-    #[inline]
-    pub fn checksum(&self, slot: Slot) -> u32 {
-        let (drive, at) = split(slot);
-        self.drives[drive].checksums[at]
-    }
-
     /// Asks memory for all that is known of a slot.
     #[inline]
     pub(crate) fn prefetch(&self, slot: Slot) {
         let (drive, at) = split(slot);
         let drive = &self.drives[drive];
         drive.owners.prefetch(at);
-        drive.checksums.prefetch(at);
         drive.recorded.prefetch(at);
         drive.current.prefetch(at);
     }
 
     /// Gives the slot to a logical block.
     #[inline]
-    pub(crate) fn assign(&mut self, slot: Slot, owner: Logical, checksum: u32) {
+    pub(crate) fn assign(&mut self, slot: Slot, owner: Logical) {
         debug_assert_ne!(owner, NONE);
         assert!(!self.is_recorded(slot), "slot {slot} keeps what a record names there");
         assert!(!self.is_place(slot), "slot {slot} is given to one block at a time");
         let (drive, at) = split(slot);
         let drive = &mut self.drives[drive];
         drive.owners[at] = pack(owner).map(|byte| !byte);
-        drive.checksums[at] = checksum;
         drive.current.set(at, true);
     }
 
@@ -335,8 +319,8 @@ mod tests {
         ] {
             assert_eq!(slots.have(first, count), exist, "{count} from {first:#x} on");
         }
-        slots.assign(last, 1 << 39, 77);
-        assert_eq!((slots.owner(last), slots.checksum(last)), (1 << 39, 77));
+        slots.assign(last, 1 << 39);
+        assert_eq!(slots.owner(last), 1 << 39);
         assert!(slots.is_current(last, 1 << 39) && slots.owner(4) == NONE);
         assert_eq!(slots.region(last).address(last), 4096 + 4 * BLOCK_BYTES);
         slots.leave(last);

@@ -17,7 +17,7 @@ use crate::format::root::Root;
 use crate::io::DeviceIo;
 use crate::map::Map;
 use crate::map::batches::Batches;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::image::ImageJob;
 use crate::map::journal::Journal;
 use crate::map::marks::Marks;
@@ -67,7 +67,7 @@ const GROUPS_A_TURN: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) map: &'a Map,
-    pub(crate) checksums: &'a HomeChecksums,
+    pub(crate) checksums: &'a BlockChecksums,
     pub(crate) objects: &'a Objects,
     pub(crate) journal: &'a Journal,
     pub(crate) checkpoint: CheckpointState,
@@ -280,7 +280,7 @@ impl MetadataReplica {
     }
 
     /// The next page of home checksums that is to be written. Those before it were written.
-    fn next_taken_page(&mut self, checksums: &HomeChecksums) -> Option<u32> {
+    fn next_taken_page(&mut self, checksums: &BlockChecksums) -> Option<u32> {
         self.table.leaves_written();
         while let Some(&page) = self.taken_pages.first() {
             let is_known = checksums.place(page).kind != Kind::Nothing;
@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn unknown_roots_are_erased_first() {
         let map = Map::new(Vec::new(), 0, 2);
-        let (checksums, objects) = (HomeChecksums::new(0), Objects::new(0));
+        let (checksums, objects) = (BlockChecksums::new(0), Objects::new(0));
         for unknown in [[true, true], [true, false], [false, true], [false, false]] {
             let (mut f, mut io) = (MetadataReplica::default(), drives(1, 1));
             let journal = Journal::new(64 * MIB, 0, 1);

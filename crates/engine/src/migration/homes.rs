@@ -279,11 +279,8 @@ impl Migration {
                 io.stats_mut().moves_dropped += 1;
                 continue;
             }
-            // the table says what the home holds; nothing durable names the home before its record
-            store.checksums.set(part.logical, part.checksum);
             if store.map.slots().is_log(part.slot) {
-                // the log place is given up one batch later, when the record that names the home
-                // carries the checksum from it
+                // the log place is given up one batch later, when a record names the home
                 self.moves.homed_log.push((part.logical, part.slot));
             }
             store.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);

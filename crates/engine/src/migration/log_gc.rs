@@ -75,8 +75,7 @@ impl Moves {
             // it would fail, and all other moves rest after that
             let home_is_out = || io[objects.home_of(owner, io).0].is_faulted();
             if movable && !home_is_out() {
-                let checksum = map.slots().checksum(slot);
-                parts.push(Part::new(owner, slot, checksum));
+                parts.push(Part::new(owner, slot));
                 if parts.len() == blocks_max {
                     break;
                 }

@@ -65,7 +65,7 @@ impl Moves {
             "what is promoted lies in a log alone"
         );
         let copied = Some(map.watch(block));
-        let part = Part { copied, ..Part::new(block, slot, 0) };
+        let part = Part { copied, ..Part::new(block, slot) };
         let request = Request {
             kind: RequestKind::Background,
             ..Request::new(
@@ -87,6 +87,8 @@ impl Moves {
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
             since: io.now(),
+            knows_checksums: true,
+            pages: Vec::new(),
         });
         let id = requests.insert(Task::new(request, block, block + 1));
         requests.lead_to(Next::Read(id));

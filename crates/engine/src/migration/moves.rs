@@ -15,6 +15,7 @@
 
 mod run;
 mod steps;
+mod sums;
 
 use crate::map::{Copied, FixedState, Logical, Run, Slot};
 use crate::migration::dropping::Dropping;
@@ -37,14 +38,16 @@ pub(crate) enum Stage {
 pub(crate) struct Part {
     pub(crate) logical: Logical,
     pub(crate) slot: Slot,
-    pub(crate) checksum: u32,
+    /// What it must hold, once that is known, and what was read.
+    pub(crate) checksum: Option<u32>,
+    pub(crate) found: Option<u32>,
     /// The version that is copied, while the move is under way.
     pub(crate) copied: Option<Copied>,
 }
 
 impl Part {
-    pub(crate) fn new(logical: Logical, slot: Slot, checksum: u32) -> Part {
-        Part { logical, slot, checksum, copied: None }
+    pub(crate) fn new(logical: Logical, slot: Slot) -> Part {
+        Part { logical, slot, checksum: None, found: None, copied: None }
     }
 }
 
@@ -62,6 +65,9 @@ pub(crate) struct Move {
     /// Of a drain's move: where each part goes, a slot or the block whose place its home takes.
     pub(crate) targets: Vec<Slot>,
     pub(crate) since: Instant,
+    /// What its sources must hold was looked up; and pages that stay in RAM until then.
+    pub(crate) knows_checksums: bool,
+    pub(crate) pages: Vec<u32>,
 }
 
 /// State of background moves.

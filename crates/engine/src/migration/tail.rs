@@ -321,7 +321,7 @@ impl TailCopies {
     pub(crate) fn tail_copied(
         &mut self,
         copy: &TailCopy,
-        status: Result<(), IoError>,
+        (status, checksums): (Result<(), IoError>, &[u32]),
         map: &mut Map,
         requests: &mut Requests,
         commit: &mut Commit,
@@ -330,11 +330,13 @@ impl TailCopies {
         let payload = self.ended(copy);
         for i in 0..copy.run.count {
             let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
+            let checksum = checksums.get(i as usize).copied().unwrap_or(0);
             // a flush of the drive that came first has made durable the log place: that alone is enough; or
             // the place holds something newer by now
             let taken = status.is_ok()
                 && holds(map, io, log, copy.write)
-                && (map.add_copy(block, log, ssd) || map.move_fragment(block, log, ssd));
+                && (map.add_copy(block, (log, ssd), checksum)
+                    || map.move_fragment(block, log, ssd));
             if taken {
                 map.touch(Touch { logical: block, count: 1 }, ssd, false);
                 leave_failed_log(block, log, map, io);

@@ -3,7 +3,7 @@
 //! A view of the map and the drives that nothing is changed through.
 
 use crate::io::DeviceIo;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::objects::Objects;
 use crate::map::{Entry, Logical, Map, NONE, Place, Slot};
 use crate::owner::ReadPart;
@@ -25,6 +25,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// The slot of its block `i`, or `NONE`.
+    fn at(self, i: u64) -> Slot {
+        if self.slot == NONE { NONE } else { self.slot + i }
+    }
+
     /// Does `next` lie right behind `count` blocks from here?
     pub(crate) fn is_continued_by(self, next: Source, count: u64) -> bool {
         next.device == self.device
@@ -40,7 +45,7 @@ impl Source {
 pub(super) struct Locations<'a> {
     pub(super) map: &'a Map,
     pub(super) objects: &'a Objects,
-    pub(super) checksums: &'a HomeChecksums,
+    pub(super) checksums: &'a BlockChecksums,
     pub(super) steering: &'a Steering,
     pub(super) io: &'a DeviceIo,
 }
@@ -134,7 +139,7 @@ impl Locations<'_> {
     }
 
     /// A read under way: `blocks` (first, count) from `source` into a payload from an offset in bytes on,
-    /// and what a home must hold, which no slot says.
+    /// and what each of them must hold. A slot may be another block's when the read ends, so that is kept here.
     pub(super) fn read_part(
         &self,
         task: TaskId,
@@ -142,9 +147,9 @@ impl Locations<'_> {
         source: Source,
         (into, into_offset_bytes): (PayloadId, u64),
     ) -> ReadPart {
-        let expected = if source.slot == NONE && self.io.config().contents && !self.io.is_fixed() {
-            let known = |block| self.home_checksum(block).expect("its page was asked for before");
-            (logical..logical + count).map(known).collect()
+        let expected = if self.io.config().contents && !self.io.is_fixed() {
+            let known = |i: u64| self.checksum(logical + i, source.at(i));
+            (0..count).map(|i| known(i).expect("its page was asked for before")).collect()
         } else {
             Vec::new()
         };
@@ -161,24 +166,8 @@ impl Locations<'_> {
         }
     }
 
-    /// What the home must hold: what another place of the block says, or the table, which need not be
-    /// in RAM for blocks that have another place.
-    pub(super) fn home_checksum(&self, block: Logical) -> Option<u32> {
-        let entry = self.map.entry(block);
-        let leg = if entry.ssd != NONE { entry.ssd } else { entry.log };
-        if leg != NONE {
-            return Some(self.map.slots().checksum(leg));
-        }
-        self.checksums.get(block)
-    }
-
-    /// What block `i` of the part must hold.
-    pub(super) fn expected(&self, part: &ReadPart, i: u64) -> u32 {
-        debug_assert!(i < part.count, "a part is asked for its own blocks");
-        if part.slot == NONE {
-            part.expected[i as usize]
-        } else {
-            self.map.slots().checksum(part.slot + i)
-        }
+    /// What this slot of the block must hold, or its home (`NONE`). `None`: a page has to be read.
+    pub(super) fn checksum(&self, block: Logical, slot: Slot) -> Option<u32> {
+        self.checksums.of_place(block, slot, self.map)
     }
 }

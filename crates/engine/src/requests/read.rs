@@ -64,7 +64,7 @@ impl Requests {
                 logical: block,
                 count: 1,
                 slot: fragment.slot,
-                expected: Vec::new(),
+                expected: vec![map.fragment_checksum(fragment.slot)],
                 from: served,
                 tried: Vec::new(),
                 into: from,
@@ -158,7 +158,8 @@ impl Requests {
         self.answer(id, buffer, skip_bytes, io);
     }
 
-    /// Homes need their checksum pages first. True if the task now waits for some.
+    /// What is recorded needs its page of checksums first. True if the task now waits for some. Those that it needs
+    /// stay in RAM until it has what they say.
     fn await_checksum_pages(
         &mut self,
         id: TaskId,
@@ -167,21 +168,20 @@ impl Requests {
         store: &mut Store,
         io: &mut DeviceIo,
     ) -> bool {
-        if io.hdds().is_empty() {
+        let pages = page_of(first)..=page_of(end - 1);
+        if pages.clone().all(|page| store.checksums.has_page(page)) {
             return false;
         }
-        for page in page_of(first)..=page_of(end - 1) {
-            if store.checksums.has_page(page) {
-                continue;
-            }
+        for page in pages {
             let low = first.max(u64::from(page) * PAGE_CHECKSUMS as u64);
             let high = end.min((u64::from(page) + 1) * PAGE_CHECKSUMS as u64);
-            let needed = (low..high).any(|block| {
-                store.map.state(block) & (crate::map::entry::HOME | crate::map::entry::SSD)
-                    == crate::map::entry::HOME
-                    && store.checksums.get(block).is_none()
-            });
-            if needed {
+            if store.checksums.has_page(page) {
+                // it may be read by the time that the others have come
+                store.checksums.pin(page);
+                self[id].pinned_pages.push(page);
+            } else if (low..high).any(|block| store.checksums.lacks(block, &store.map)) {
+                store.checksums.pin(page);
+                self[id].pinned_pages.push(page);
                 self[id].outstanding += 1;
                 store.metadata_replica.load_checksum_page(
                     page,
@@ -192,7 +192,16 @@ impl Requests {
                 );
             }
         }
+        if self[id].outstanding == 0 {
+            self.unpin_pages(id, store);
+        }
         self[id].outstanding > 0
+    }
+
+    /// The task has what the pages of checksums say, or has failed.
+    pub(crate) fn unpin_pages(&mut self, id: TaskId, store: &mut Store) {
+        let pages = std::mem::take(&mut self[id].pinned_pages);
+        pages.into_iter().for_each(|page| store.checksums.unpin(page));
     }
 }
 
@@ -203,8 +212,6 @@ impl Policy {
         device: DeviceId,
         part: &ReadPart,
         checksums: &[u32],
-        store: &Store,
-        volumes: &Volumes,
         io: &mut DeviceIo,
     ) -> Option<IoError> {
         if !io.config().contents || io.is_fixed() {
@@ -216,13 +223,10 @@ impl Policy {
             "the event loop sums every block it reads"
         );
         assert!(
-            part.slot != NONE || part.expected.len() == part.count as usize,
-            "a read of homes knows what each of them must hold"
+            part.expected.len() == part.count as usize,
+            "a read knows what each of its blocks must hold"
         );
-        if (0..)
-            .zip(checksums)
-            .all(|(i, &found)| found == Locations::of(store, volumes, self, io).expected(part, i))
-        {
+        if part.expected == checksums {
             return None;
         }
         io.stats_mut().checksum_errors += 1;
@@ -293,16 +297,14 @@ impl Requests {
             self.part_done(id, &mut store.map, &mut policy.tiers, io);
             return;
         }
-        // the copy that failed may have been dropped meanwhile, and with it what the home must hold
-        let is_known =
-            |block| Locations::of(store, volumes, policy, io).home_checksum(block).is_some();
-        let needs = |block| {
-            Locations::of(store, volumes, policy, io)
-                .source(block, &tried)
-                .is_some_and(|next| next.slot == NONE)
+        // what the other place must hold may have left RAM
+        let is_known = |block| {
+            let locations = Locations::of(store, volumes, policy, io);
+            let next = locations.source(block, &tried).expect("asked above");
+            locations.checksum(block, next.slot).is_some()
         };
         let mut blocks = part.logical..part.logical + part.count;
-        if io.config().contents && blocks.any(|block| needs(block) && !is_known(block)) {
+        if io.config().contents && !blocks.all(is_known) {
             self[id].begins_again = true;
             self.part_done(id, &mut store.map, &mut policy.tiers, io);
             return;
@@ -372,6 +374,7 @@ impl Requests {
             block += count;
         }
         assert!(block == end, "each block of a read is read once");
+        self.unpin_pages(id, store);
         if io.config().verify_copies && io.config().contents && !io.is_fixed() {
             self.read_copies(id, (first, end), store, volumes, policy, io);
         }

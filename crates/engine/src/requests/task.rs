@@ -42,6 +42,8 @@ pub(crate) struct Task {
     pub(crate) blocks_gone: Option<IoError>,
     /// A write that no drive takes: it is not sent out again, whatever its error says.
     pub(crate) is_refused: bool,
+    /// Pages of checksums that stay in RAM for it.
+    pub(crate) pinned_pages: Vec<u32>,
     /// Device commands (and page loads) it waits for.
     pub(crate) outstanding: u32,
     /// When its first device command went out.
@@ -110,6 +112,7 @@ impl Task {
             blocked_by: 0,
             blocks_gone: None,
             is_refused: false,
+            pinned_pages: Vec::new(),
             outstanding: 0,
             started: Instant::NEVER,
             ended: request.arrived,

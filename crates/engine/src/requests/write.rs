@@ -217,7 +217,7 @@ impl Requests {
         if whole {
             self.queue_write(id, io);
         } else {
-            self.begin_part_blocks(id, &request, io, &mut store.map);
+            self.begin_part_blocks(id, &request, io, store);
         }
     }
 

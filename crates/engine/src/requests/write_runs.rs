@@ -3,12 +3,13 @@
 use crate::device::{Class, Job};
 use crate::io::DeviceIo;
 use crate::map::entry::{FRAGMENTS, SSD};
-use crate::map::{Logical, Map, Run, Slot};
+use crate::map::{Logical, Map, Run};
 use crate::owner::{Ended, Owner, RequestIo};
 use crate::port::{Command, IoOp};
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::steer::{Reason, Target};
+use crate::store::Store;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Request, SECTOR_BYTES};
 
 impl Requests {
@@ -118,7 +119,7 @@ impl Requests {
         id: TaskId,
         request: &Request,
         io: &mut DeviceIo,
-        map: &mut Map,
+        store: &Store,
     ) {
         let task = &self[id];
         assert!(task.outstanding == 0, "a buffer is laid out while nothing is written to it");
@@ -146,17 +147,29 @@ impl Requests {
             if mask == 255 {
                 continue;
             }
-            let state = map.state(block);
+            let state = store.map.state(block);
             if state & (SSD | FRAGMENTS) == SSD && on_ssd {
-                self.read_base(id, block, io, map);
+                // a write does not wait for a page of checksums: without it the part stays a fragment
+                let slot = store.map.entry(block).ssd;
+                let known = store.checksums.of_place(block, slot, &store.map);
+                let known = known.or((!io.config().contents).then_some(0));
+                if let Some(checksum) = known {
+                    self.read_base(id, (block, checksum), io, &store.map);
+                }
             } else if state == 0 {
                 self.mask_whole(id, block);
             }
         }
-        self.merge_part_done(id, io, map);
+        self.merge_part_done(id, io, store);
     }
 
-    pub(crate) fn read_base(&mut self, id: TaskId, block: Logical, io: &mut DeviceIo, map: &Map) {
+    pub(crate) fn read_base(
+        &mut self,
+        id: TaskId,
+        (block, checksum): (Logical, u32),
+        io: &mut DeviceIo,
+        map: &Map,
+    ) {
         let slot = map.entry(block).ssd;
         let region = *map.slots().region(slot);
         assert!(!region.is_log, "only a base that lies on an SSD is read");
@@ -169,7 +182,7 @@ impl Requests {
             into_offset_bytes: task.buffer_offset(block),
         };
         io.stats_mut().merge_reads += 1;
-        let owner = Owner::Request(RequestIo::Base { task: id, logical: block, slot });
+        let owner = Owner::Request(RequestIo::Base { task: id, logical: block, slot, checksum });
         #[cfg(feature = "mutants")]
         if io.breaks(crate::mutant::Mutant::BaseUnpinned) {
             io[region.device].queue.pins_mut().skip_next();
@@ -196,14 +209,13 @@ impl Requests {
     pub(crate) fn base_read(
         &mut self,
         id: TaskId,
-        logical: Logical,
-        slot: Slot,
+        (logical, checksum): (Logical, u32),
         ended: Ended<'_>,
         io: &mut DeviceIo,
-        map: &mut Map,
+        store: &Store,
     ) {
         let Ended { status, checksums, .. } = ended;
-        let sound = !io.config().contents || checksums == [map.slots().checksum(slot)];
+        let sound = !io.config().contents || checksums == [checksum];
         if let Err(error @ IoError::NoAnswer(_)) = status {
             self[id].unanswered = Some(error);
         } else if status.is_ok() && sound {
@@ -214,10 +226,10 @@ impl Requests {
             // damaged sectors will fail
             io.stats_mut().checksum_errors += 1;
         }
-        self.merge_part_done(id, io, map);
+        self.merge_part_done(id, io, store);
     }
 
-    pub(crate) fn merge_part_done(&mut self, id: TaskId, io: &mut DeviceIo, map: &mut Map) {
+    pub(crate) fn merge_part_done(&mut self, id: TaskId, io: &mut DeviceIo, store: &Store) {
         let task = &mut self[id];
         assert!(task.outstanding > 0, "a base is read once");
         task.outstanding -= 1;
@@ -230,7 +242,7 @@ impl Requests {
             if io.config().contents {
                 io.send(Command::Release(buffer));
             }
-            self.begin_part_blocks(id, &request, io, map);
+            self.begin_part_blocks(id, &request, io, store);
             return;
         }
         let from_offset_bytes = task.payload_offset_bytes;

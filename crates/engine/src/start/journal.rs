@@ -7,7 +7,7 @@ use crate::StartError;
 use crate::format::record::{self, FLAG_CHECKSUMS, FLAG_HOME, FLAG_LOG_VOLATILE, Record};
 use crate::format::unit::{self, Unit};
 use crate::io::DeviceIo;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::BlockRange;
 use crate::map::objects::Objects;
@@ -25,7 +25,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId, MIB, SECTORS_PER_BLOCK};
 struct Tables<'a> {
     map: &'a Map,
     objects: &'a mut Objects,
-    checksums: &'a mut HomeChecksums,
+    checksums: &'a mut BlockChecksums,
     recovered: &'a mut Recovered,
 }
 
@@ -83,14 +83,15 @@ impl Tables<'_> {
                     return false;
                 }
                 let home = run.flags & FLAG_HOME != 0;
-                if home && run.flags & FLAG_CHECKSUMS != 0 {
+                // without it the version is one that was recorded before
+                if run.flags & FLAG_CHECKSUMS != 0 {
                     for (block, &checksum) in (run.logical..).zip(&run.checksums) {
                         self.checksums.set(block, checksum);
                     }
                 }
                 let range = BlockRange { first: run.logical, count: count as u64 };
                 let slot = believed(run.flags, run.ssd, run.log);
-                self.recovered.replace(range, home, slot, &run.checksums);
+                self.recovered.replace(range, home, slot);
             }
             Record::Fragmented(f) => {
                 let sound = has_home(f.flags)
@@ -103,7 +104,10 @@ impl Tables<'_> {
                 }
                 let fragments = (0..).zip(&f.fragments);
                 let fragments = fragments.map(|(order, g)| (order, g.slot, g.mask, g.checksum));
-                let base = (believed(f.flags, f.ssd, f.log), f.checksum);
+                if f.flags & FLAG_CHECKSUMS != 0 {
+                    self.checksums.set(f.logical, f.checksum);
+                }
+                let base = believed(f.flags, f.ssd, f.log);
                 let home = f.flags & FLAG_HOME != 0;
                 self.recovered.replace_fragmented(f.logical, home, base, fragments.collect());
             }

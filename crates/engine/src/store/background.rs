@@ -1,10 +1,10 @@
-//! Work on the metadata in the background: checkpoints, pages of home checksums, drives that lag, the replica.
+//! Work on the metadata in the background: checkpoints, pages of checksums, drives that lag, the replica.
 
 use crate::checkpoint::{Checkpoint, PageRead, PageReads, Parts};
 use crate::io::{DeviceIo, News};
 use crate::map::Map;
 use crate::map::batches::Batches;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
@@ -36,12 +36,12 @@ impl Checkpoint {
 }
 
 impl MetadataReplica {
-    /// Loads a page of home checksums; a request that needs it goes on when it is there.
+    /// Loads a page of checksums; a request that needs it goes on when it is there.
     pub(crate) fn load_checksum_page(
         &self,
         page: u32,
         waiter: Option<TaskId>,
-        (pages, checksums): (&mut PageReads, &HomeChecksums),
+        (pages, checksums): (&mut PageReads, &BlockChecksums),
         metadata: &MetadataHomes,
         io: &mut DeviceIo,
     ) {
@@ -74,7 +74,7 @@ impl Checkpoint {
 
     pub(super) fn is_checkpoint_wanted(
         &self,
-        checksums: &HomeChecksums,
+        checksums: &BlockChecksums,
         journal: &Journal,
         metadata_replica: &MetadataReplica,
         metadata: &MetadataHomes,
@@ -90,7 +90,7 @@ impl Checkpoint {
     pub(crate) fn begin_levelling(
         &self,
         map: &mut Map,
-        checksums: &mut HomeChecksums,
+        checksums: &mut BlockChecksums,
         objects: &mut Objects,
         metadata: &mut MetadataHomes,
         io: &DeviceIo,
@@ -157,7 +157,7 @@ impl Store {
         batches
     }
 
-    /// A page of home checksums was read.
+    /// A page of checksums was read.
     pub(crate) fn checksum_page_read(
         &mut self,
         page: u32,
@@ -181,6 +181,10 @@ impl Store {
             if task.outstanding > 0 {
                 continue;
             }
+            if task.status.is_err() {
+                requests.unpin_pages(id, self);
+            }
+            let task = &requests[id];
             if task.status.is_err() && task.rides {
                 // perhaps its user's own blocks need no such page
                 let is_over = tiers.end_tier_read(id, &mut self.map, requests, io);

@@ -14,7 +14,7 @@ pub(crate) mod stop;
 
 use crate::checkpoint::{Checkpoint, PageReads};
 use crate::map::Map;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::journal::Journal;
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
@@ -25,7 +25,7 @@ use crate::store::reuse::DeferredFree;
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(crate) map: Map,
-    pub(crate) checksums: HomeChecksums,
+    pub(crate) checksums: BlockChecksums,
     /// Pages of home checksums that are being read.
     pub(crate) pages: PageReads,
     pub(crate) journal: Journal,
@@ -42,7 +42,7 @@ impl Store {
     pub(crate) fn new(journal_bytes: u64, checksum_pages_max: usize) -> Store {
         Store {
             map: Map::new(Vec::new(), 0, 0),
-            checksums: HomeChecksums::new(checksum_pages_max),
+            checksums: BlockChecksums::new(checksum_pages_max),
             pages: PageReads::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             commit: Commit::default(),

@@ -96,7 +96,7 @@ impl Tiers {
         let (first, blocks) = reserved(object, objects)?;
         let kept_free = map.ssd_slots() * (100 - used_percent) / 100;
         let room = |map: &crate::map::Map| map.ssd_free() > kept_free;
-        let all = (first..first + blocks).all(|block| room(map) && map.assume_ssd_copy(block, 0));
+        let all = (first..first + blocks).all(|block| room(map) && map.assume_ssd_copy(block));
         // what a tier holds is counted anew
         self.make_space(map, objects, metadata, io).expect("it was made at start");
         Ok(all)

@@ -90,10 +90,12 @@ fn places_of(sim: &Simulation, logical: u64, places: &mut Places) {
             Place::Home => {
                 let (home, first) = sim.engine.home_of(logical);
                 places.data.push((home, (first, first + BLOCK_BYTES)));
-                let pages = sim.engine.checksum_places(logical).into_iter();
-                places.pages.extend(pages.map(|(id, first)| (id, (first, first + PAGE_BYTES))));
             }
         }
+    }
+    if !places.data.is_empty() {
+        let pages = sim.engine.checksum_places(logical).into_iter();
+        places.pages.extend(pages.map(|(id, first)| (id, (first, first + PAGE_BYTES))));
     }
     places.fragments.extend(map.fragments(logical).iter().map(|fragment| of_slot(fragment.slot)));
 }

@@ -6,7 +6,7 @@ use crate::device::{Class, Job};
 use crate::drain::{Drain, Evacuation};
 use crate::format::record::HOMES_RECORD_BYTES;
 use crate::io::DeviceIo;
-use crate::map::checksums::{HomeChecksums, page_of};
+use crate::map::checksums::{BlockChecksums, page_of};
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::space::{BlockRange, Space};
@@ -94,7 +94,7 @@ impl Evacuation {
         );
         assert!(objects.home_of(taken, io).0 != device, "homes go to another drive");
         let buffer = io.reserve(length_bytes);
-        let part = |logical| Part::new(logical, NONE, 0);
+        let part = |logical| Part::new(logical, NONE);
         moves.active = Some(Move {
             kind: MoveKind::Rehome,
             stage: Stage::Reading,
@@ -106,6 +106,8 @@ impl Evacuation {
             target: Run { slot: NONE, count: 1 },
             targets: (taken..taken + run.count).collect(),
             since: io.now(),
+            knows_checksums: true,
+            pages: Vec::new(),
         });
         let op = IoOp::Read { offset_bytes, length_bytes, into: buffer, into_offset_bytes: 0 };
         let job = Job::Io(op, Owner::Migration(MigrationIo::Read(0)));
@@ -198,7 +200,7 @@ impl Evacuation {
         &self,
         found: &[u32],
         map: &Map,
-        checksums: &HomeChecksums,
+        checksums: &BlockChecksums,
         moves: &mut Moves,
     ) {
         let m = moves.active.as_ref().expect("a move was reading");
@@ -259,7 +261,7 @@ impl Evacuation {
     pub(crate) fn has_checksums_of(
         &mut self,
         run: BlockRange,
-        checksums: &HomeChecksums,
+        checksums: &BlockChecksums,
         pages: &mut PageReads,
         metadata_replica: &MetadataReplica,
         metadata: &MetadataHomes,

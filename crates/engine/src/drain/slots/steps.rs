@@ -58,13 +58,14 @@ impl Migration {
         let outstanding = m.outstanding;
         for (i, (part, to)) in moved.into_iter().enumerate() {
             assert!(to != NONE, "what was written has a slot");
-            let is_same = checksums.get(i).is_none_or(|found| *found == part.checksum)
+            let is_same = checksums.get(i).is_none_or(|found| Some(*found) == part.checksum)
                 && part.copied.as_ref().is_some_and(|copied| store.map.is_latest(copied));
             let unchanged = is_same && status.is_ok();
-            if unchanged && store.map.move_place(part.logical, part.slot, to) {
+            let sum = part.checksum.unwrap_or(0);
+            if unchanged && store.map.move_place(part.logical, (part.slot, to), sum) {
                 self.evacuation.drained_to(part.logical, to, &mut store.map);
             } else if status.is_ok() && io.breaks(Mutant::DrainWithoutCompare) {
-                store.map.assign(part.logical, to, part.checksum);
+                store.map.assign(part.logical, to, sum);
                 self.evacuation.drained_to(part.logical, to, &mut store.map);
             } else {
                 store.map.release_unused(Run { slot: to, count: 1 });

@@ -15,8 +15,8 @@ pub use waiters::{Wait, Waiter};
 use crate::device::{Class, Job};
 use crate::engine::Engine;
 use crate::format::pointer::{Kind, PAGE_BYTES};
-use crate::map::Logical;
 use crate::map::checksums::page_of;
+use crate::map::{Logical, Slot};
 use crate::owner::Owner;
 use std::fmt;
 use std::ops::Deref;
@@ -162,11 +162,11 @@ impl Engine {
         Audit(self).waiters()
     }
 
-    /// Where the page with the checksum of a block's home lies on the drives, in bytes: nowhere, if it was never
+    /// Where the page with the checksum of a block lies on the drives, in bytes: nowhere, if it was never
     /// written.
     pub fn checksum_places(&self, block: Logical) -> Vec<(DeviceId, u64)> {
         let (store, page) = (&self.store, page_of(block));
-        if block >= store.checksums.homes() {
+        if block >= store.map.leaves().block_count() as u64 {
             return Vec::new();
         }
         let place = store.checksums.place(page);
@@ -182,9 +182,9 @@ impl Engine {
         places.map(offset).collect()
     }
 
-    /// The checksum of a block's home, as far as it is in RAM.
-    pub fn home_checksum_known(&self, block: Logical) -> Option<u32> {
-        self.store.checksums.get(block)
+    /// What this slot of a block must hold, or its home (`NONE`), as far as it is in RAM. Both are places that it has.
+    pub fn checksum_known(&self, block: Logical, slot: Slot) -> Option<u32> {
+        self.store.checksums.of_place(block, slot, &self.store.map)
     }
 }
 

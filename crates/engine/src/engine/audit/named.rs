@@ -15,7 +15,7 @@ impl Audit<'_> {
                 Owner::Request(RequestIo::Read(part) | RequestIo::Verify(part)) => {
                     self.audit_part(part, under, states, findings);
                 }
-                Owner::Request(RequestIo::Base { logical, slot, task }) => {
+                Owner::Request(RequestIo::Base { logical, slot, task, .. }) => {
                     let what = format!("a base for the write of task {task}");
                     let named = (*logical, *slot);
                     self.audit_slot(Rule::ReadSlots, &what, named, states, findings);

@@ -81,7 +81,7 @@ fn drop_copies_on(
         if owner == NONE || map.state(owner) != SSD | HOME {
             continue;
         }
-        // the record that names the home takes its checksum from the copy
+        // a record has to name another place before
         if !map.leaves().recorded_home(owner) {
             continue;
         }
@@ -112,7 +112,7 @@ mod tests {
         let region = |ssd: usize| SlotRegion::new(io.ssds()[ssd], false, SLOTS, 0);
         let mut map = Map::new((0..3).map(region).collect(), 3 * SLOTS as usize, 4);
         map.assume_home(0, 3 * SLOTS);
-        (0..3 * SLOTS).for_each(|block| assert!(map.assume_ssd_copy(block, 0)));
+        (0..3 * SLOTS).for_each(|block| assert!(map.assume_ssd_copy(block)));
         let (objects, mut commit) = (Objects::new(3 * SLOTS), Commit::default());
         io.note_wait_for_space();
         Moves::default().drop_clean_copies(&mut commit, &mut map, &objects, &mut io);

@@ -3,7 +3,7 @@
 use super::{HOMED_BLOCKS_MAX, Stage};
 use crate::io::DeviceIo;
 use crate::log::gc::Need;
-use crate::map::{Map, NONE};
+use crate::map::Map;
 use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::owner::MoveKind;
@@ -22,10 +22,9 @@ impl Migration {
         status: Result<(), IoError>,
         checksums: &[u32],
         store: &mut Store,
-        io: &DeviceIo,
+        io: &mut DeviceIo,
     ) {
         let contents = io.config().contents;
-        let mut bad = Vec::new();
         let m = self.moves.active.as_mut().expect("a move was reading");
         assert!(m.stage == Stage::Reading, "a read of a move ends while it reads");
         assert!(!m.kind.is_of_one_block(), "one block is read as a user would read it");
@@ -49,26 +48,14 @@ impl Migration {
                 &mut self.moves,
             );
         } else if contents {
-            // a source that was freed and rewritten meanwhile looks like a damaged one: neither goes
-            // home, and if it is still current a user's read will say so
             for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
-                if found != part.checksum {
-                    bad.extend((m.kind == MoveKind::Drain).then_some(part.slot));
-                    let device = store.map.slots().region(part.slot).device;
-                    let left = (part.logical, IoError::Checksum(device));
-                    unmovable.extend(moves_home.then_some(left));
-                    part.slot = NONE;
-                }
+                part.found = Some(found);
             }
         }
         unmovable.into_iter().for_each(|(block, error)| {
             self.moves.leave_unmovable(block, error, &mut store.map, io)
         });
-        self.evacuation.note_unreadable(&bad);
-        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
-            let m = self.moves.active.as_mut().expect("asked above");
-            m.stage = Stage::Waiting;
-        }
+        self.advance_reading(store, io);
     }
 
     fn advance_move(
@@ -156,6 +143,7 @@ impl Migration {
                     &policy.tiers,
                     io,
                 );
+            self.advance_reading(store, io);
             self.advance_move(store, volumes, policy, io);
             return;
         }
@@ -176,9 +164,11 @@ impl Migration {
             return;
         }
         if self.begin_draining(store, volumes, requests, io) || io.hdds().is_empty() {
+            self.advance_reading(store, io);
             return;
         }
         self.begin_next(store, volumes, requests, policy, io);
+        self.advance_reading(store, io);
     }
 
     /// Is there certainly nothing to be moved, and nothing that was moved to be flushed? It is asked in each
@@ -297,7 +287,7 @@ mod tests {
             ("dirty blocks at the low mark", false, |_, map, _| write(41, map)),
             ("a clean copy", false, |_, map, _| {
                 map.assume_home(0, 1);
-                assert!(map.assume_ssd_copy(0, 0));
+                assert!(map.assume_ssd_copy(0));
             }),
             ("fragments", false, |_, map, _| {
                 write(1, map);
@@ -305,7 +295,7 @@ mod tests {
                 assert!(map.assign_fragment(0, slot, 1, 0));
             }),
             ("a home to be flushed", false, |migration, _, _| {
-                migration.moves.homed.push_back((1, Part::new(1, 2, 3)));
+                migration.moves.homed.push_back((1, Part::new(1, 2)));
             }),
             ("a write without room", false, |_, _, io| io.note_wait_for_space()),
             ("a copy that is wanted", false, |migration, _, io| {

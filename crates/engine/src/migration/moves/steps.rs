@@ -117,7 +117,7 @@ impl Moves {
         evacuation: &Evacuation,
         io: &mut DeviceIo,
     ) {
-        let part = |&(logical, slot)| Part::new(logical, slot, map.slots().checksum(slot));
+        let part = |&(logical, slot): &(Logical, Slot)| Part::new(logical, slot);
         let parts = blocks.iter().map(part).collect();
         self.begin_home_move(MoveKind::WriteBack, parts, commit, map, evacuation, io);
     }
@@ -154,6 +154,8 @@ impl Moves {
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
             since: io.now(),
+            knows_checksums: false,
+            pages: Vec::new(),
         };
         let mut at = 0;
         while at < m.parts.len() {
@@ -263,6 +265,7 @@ impl Moves {
         let m = self.active.take().expect("asked by the caller");
         assert!(m.outstanding == 0, "a move ends when none of its commands is under way");
         assert!(m.stage != Stage::Reading, "a move ends when its sources have been read");
+        assert!(m.pages.is_empty(), "a move ends when it keeps no page in RAM");
         // a drain looks at each block that fails by itself, and keeps a pace of its own
         let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
         self.failures = if rests { self.failures + 1 } else { 0 };
@@ -348,7 +351,7 @@ impl Moves {
                 continue;
             }
             if let Some(slot) = map.writeback_source(block) {
-                parts.push(Part::new(block, slot, map.slots().checksum(slot)));
+                parts.push(Part::new(block, slot));
             }
         }
         self.cursor = if from >= total { 0 } else { from };

@@ -185,6 +185,9 @@ impl Store {
         };
         participants.prepare(&mut records, self, io);
         self.commit.batch = self.map.compose(cover, limits, &mut records);
+        for (block, checksum) in std::mem::take(&mut self.commit.batch.sums) {
+            self.checksums.set(block, checksum);
+        }
         self.commit.composed += 1;
         participants.follow(self, io);
         let bodies = &self.commit.batch.bodies;

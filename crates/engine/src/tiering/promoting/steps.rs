@@ -4,7 +4,7 @@ use super::{Arrivals, Begun, PROMOTING_MAX, Part, Promotion, RUN_BLOCKS_MAX, Sta
 use crate::device::{Class, Job};
 use crate::io::{DeviceIo, Phase};
 use crate::ledger::Ledger;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::entry::{HOME, LOG, SSD};
 use crate::map::{Logical, Map, Run, Slot, Touch};
 use crate::mutant::Mutant;
@@ -96,7 +96,7 @@ impl Tiers {
     fn has_pages(
         &self,
         (first, end): (Logical, Logical),
-        checksums: &HomeChecksums,
+        checksums: &BlockChecksums,
         io: &DeviceIo,
     ) -> bool {
         use crate::map::checksums::page_of;

@@ -4,7 +4,7 @@ use super::*;
 use crate::format::pointer::area_pages;
 use crate::io::DeviceIo;
 use crate::io::fixture::drives;
-use crate::map::checksums::HomeChecksums;
+use crate::map::checksums::BlockChecksums;
 use crate::map::{Map, SlotRegion};
 use crate::owner::Ended;
 use crate::requests::task::Task;
@@ -27,7 +27,7 @@ fn tiers() -> (Tiers, Store, DeviceIo) {
     let mut store = Store::new(MIB, 8);
     let region = SlotRegion::new(SSD, false, 18, 0);
     store.map = Map::new(vec![region], BLOCKS as usize, 2);
-    store.checksums = HomeChecksums::on_the_drives(BLOCKS, area_pages(1, 0));
+    store.checksums = BlockChecksums::on_the_drives(BLOCKS, area_pages(1, 0));
     let tier = TierConfig::named("cache-read-only").with("extent", 16 << 10).with("size", MIB);
     let config = SpaceConfig { tier, interval: None, reads: 1 };
     let space = Space::new(&config, 18, BLOCKS).expect("it fits");
