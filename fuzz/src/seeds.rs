@@ -115,12 +115,12 @@ pub fn pair_journal_units() -> Vec<Vec<u8>> {
 pub fn leaves() -> Vec<Vec<u8>> {
     let full = LeafImage {
         placed: [u64::MAX; 16],
-        slots: (0..1024).map(|slot| (slot << 20, slot as u32)).collect(),
+        slots: (0..1024).map(|slot| slot << 20).collect(),
         ..LeafImage::default()
     };
     let mut mixed = LeafImage::default();
     (mixed.homes[0], mixed.placed[0], mixed.fragmented[15]) = (3, 6, 1 << 63);
-    mixed.slots = vec![(100, 1), (1 << 39, 3)];
+    mixed.slots = vec![100, 1 << 39];
     mixed.fragments = vec![vec![FragmentRecord { slot: 7, checksum: 8, mask: 9 }]];
     [full, mixed, LeafImage::default()].map(|image| image.encode().concat()).into()
 }

@@ -144,8 +144,8 @@ pub struct EngineConfig {
     /// many objects and attributes there are. `None`: a 256th of the smallest drive, within 256 KiB and
     /// 256 MiB (guess). 0: there are volumes alone, and they stand in the checkpoint's root.
     pub object_table_bytes: Option<u64>,
-    /// Share of a hard drive given to its log, in percent. Default 10: larger logs would break the
-    /// map's half GiB of RAM per TiB.
+    /// Share of a hard drive given to its log, in percent. Default 10. A log takes no more than 64 GiB, or a hundredth
+    /// of its drive where that is more: each of its slots takes 11 bytes of RAM.
     pub log_percent: u64,
     /// Bytes of one log segment. Default 16 MiB, one F stage of the WD100EFAX.
     pub log_segment_bytes: u64,
@@ -182,7 +182,10 @@ pub struct EngineConfig {
     pub promote_bytes_per_s: u64,
     /// Requests accepted and not completed at most; the event loop waits beyond. Default 65,536.
     pub requests_max: u32,
-    /// Home checksum pages in RAM at most. Default 4096 (16 MiB).
+    /// Bytes of memory for where blocks lie and for their checksums. Default: 2 GiB for each TiB of SSD and 32 MiB for
+    /// each TiB of hard drive.
+    pub metadata_memory_bytes: Option<u64>,
+    /// Pages of checksums in RAM at most, beside that bound. Default: any number.
     pub checksum_pages_max: usize,
     /// Padding a hard drive may write in a day of pool time. Default 2 % of 550 TB a year:
     /// 30 GiB a day (B4).
@@ -244,7 +247,8 @@ impl EngineConfig {
             promote_after_reads: 0,
             promote_bytes_per_s: 8 * MIB,
             requests_max: 65_536,
-            checksum_pages_max: 4096,
+            metadata_memory_bytes: None,
+            checksum_pages_max: usize::MAX,
             padding_bytes_per_day: 30 << 30,
             budgets: Vec::new(),
             deadlines: Vec::new(),

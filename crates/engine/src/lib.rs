@@ -72,6 +72,9 @@ pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
 pub use requests::arrival::REQUEST_BYTES_MAX;
 pub use start::degraded::Loss;
 pub use stats::BadPlace;
+pub use store::memory::{
+    MetadataMemory, metadata_memory_default_bytes, metadata_memory_least_bytes,
+};
 
 /// Why a pool cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

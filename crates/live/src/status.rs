@@ -59,7 +59,11 @@ pub struct Status {
     pub ssd_dirty_bytes: u64,
     pub ssd_clean_bytes: u64,
     pub hdd_log_bytes: u64,
-    pub map_memory_bytes: usize,
+    pub map_memory_bytes: u64,
+    /// The bound of that and of pages of checksums together, and what these take.
+    pub metadata_memory_max_bytes: u64,
+    pub metadata_cache_bytes: u64,
+    pub metadata_page_reads: u64,
     pub redirected: Redirected,
     pub read_back: ReadBack,
     /// Nothing where no volume's tier has a share.
@@ -88,7 +92,7 @@ impl Status {
     pub(crate) fn of(engine: &Engine, now: Instant) -> Status {
         let (stats, map) = (engine.stats(), engine.map());
         let population = map.population();
-        let devices = engine.devices();
+        let (devices, memory) = (engine.devices(), engine.metadata_memory());
         Status {
             metadata_replica: engine.metadata_replica().map(|it| MetadataReplica {
                 device: usize::from(it.device.0),
@@ -111,7 +115,10 @@ impl Status {
             ssd_dirty_bytes: population.dirty_ssd * BLOCK_BYTES,
             ssd_clean_bytes: population.clean_ssd * BLOCK_BYTES,
             hdd_log_bytes: population.in_log * BLOCK_BYTES,
-            map_memory_bytes: map.memory_bytes(),
+            map_memory_bytes: memory.map_bytes,
+            metadata_memory_max_bytes: memory.bound_bytes,
+            metadata_cache_bytes: memory.cached_bytes,
+            metadata_page_reads: stats.page_reads,
             redirected: Redirected { requests: stats.redirected.0, bytes: stats.redirected.1 },
             read_back: ReadBack::of(engine),
             tiers: Tiers::of(engine),

@@ -568,7 +568,7 @@ mod tests {
     #[test]
     fn a_commit_without_room_gets_a_checkpoint() {
         let (checksums, replica, io) =
-            (BlockChecksums::new(0), MetadataReplica::default(), drives(1, 1));
+            (BlockChecksums::new(0, true), MetadataReplica::default(), drives(1, 1));
         // (bytes in use, of 8 MiB, is one under way, is it wanted before a commit asks, and then)
         for (used_bytes, under_way, before, then) in [
             (0, false, false, false),

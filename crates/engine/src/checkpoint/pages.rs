@@ -1,4 +1,4 @@
-//! Pages of home checksums on their way into memory, and those that cannot be read.
+//! Pages of checksums on their way into memory, and those that cannot be read.
 //!
 //! A page has moved when a checkpoint was durable while it was read. Then it is read where it is now. Its pointer
 //! has the CRC, so any drive that has these bytes will do, and an older page is never taken.
@@ -100,6 +100,7 @@ impl PageReads {
         (metadata, metadata_replica): (&MetadataHomes, &MetadataReplica),
         io: &mut DeviceIo,
     ) -> PageRead {
+        io.stats_mut().page_reads += 1;
         let request = self.under_way.get_mut(&page).expect("a page comes that somebody asked for");
         if !io.config().contents {
             checksums.load_empty(page);

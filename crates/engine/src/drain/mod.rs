@@ -202,10 +202,12 @@ impl Evacuation {
 pub(crate) struct Drain {
     device: DeviceId,
     stage: Stage,
-    /// Where to look next.
-    cursor: Slot,
-    /// Places are read one by one before this one: one of them is bad.
-    careful_until: Slot,
+    /// The block to look at next.
+    cursor: Logical,
+    /// It has not seen all blocks since it began at the first one.
+    goes_on: bool,
+    /// Places of blocks before this one are read one by one: one of them is bad.
+    careful_until: Logical,
     /// Places that could not be read.
     unreadable: BTreeSet<Slot>,
     /// Blocks whose homes there could not be read.
@@ -234,6 +236,7 @@ impl Drain {
             device,
             stage,
             cursor: 0,
+            goes_on: false,
             careful_until: 0,
             unreadable: BTreeSet::new(),
             unreadable_homes: BTreeSet::new(),
@@ -276,10 +279,7 @@ impl Evacuation {
             Stage::Voiding { .. } => "ends",
             Stage::Removing(_) => "leaves",
         };
-        let is_there = |slot: &&Slot| {
-            let owner = map.slots().owner(**slot);
-            owner != crate::map::NONE && map.slots().is_current(**slot, owner)
-        };
+        let is_there = |slot: &&Slot| map.slots().is_place(**slot);
         DrainView {
             device: drain.device,
             stage,

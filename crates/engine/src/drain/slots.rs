@@ -17,9 +17,9 @@ mod steps;
 use crate::device::{Class, Job};
 use crate::drain::{Evacuation, UNREADABLE_MAX};
 use crate::io::DeviceIo;
-use crate::map::entry::{FRAGMENTS, HOME, LOG, SSD};
+use crate::map::entry::{HOME, LOG, SSD};
 use crate::map::objects::Objects;
-use crate::map::{Logical, Map, NONE, Slot, Touch};
+use crate::map::{Logical, Map, NONE, Slot, SlotRegion, Touch};
 use crate::metadata::MetadataHomes;
 use crate::migration::copies::Copies;
 use crate::migration::moves::{Moves, Part, Stage};
@@ -30,12 +30,14 @@ use crate::store::commit::Commit;
 use crate::tiering::Tiers;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration};
 
-/// Slots looked at in one step at most: bounds the time that an event takes.
-const LOOK_SLOTS_MAX: u64 = 16_384;
+/// Blocks on SSDs looked at in one step at most, and blocks of the map: bounds the time that an event takes.
+const LOOK_BLOCKS_MAX: u64 = 16_384;
+const LOOK_MAP_BLOCKS_MAX: u64 = 1 << 24;
 /// Commands of one move at most.
 const RUNS_MAX: usize = 32;
-/// It looks again after this long if nothing could be moved.
+/// It looks again after this long if nothing could be moved, and goes on after this long where it has not seen all.
 const LOOK_EVERY: Duration = Duration::from_ms(20);
+const GO_ON_AFTER: Duration = Duration::from_ms(1);
 
 /// What was found on a drive.
 #[derive(Default)]
@@ -57,43 +59,64 @@ impl Evacuation {
         let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
         let drain = self.current.as_deref().expect("asked by the caller");
         let mut found = Found::default();
-        let mut slot = if region.contains(drain.cursor) { drain.cursor } else { region.first };
-        let mut runs = 0;
-        for _ in 0..region.count.min(LOOK_SLOTS_MAX) {
-            let is_careful = slot < drain.careful_until;
-            let limit = if is_careful { 1 } else { blocks_max };
-            if found.parts.len() >= limit {
+        let all = map.leaves().block_count() as Logical;
+        let begins = if drain.cursor < all { drain.cursor } else { 0 };
+        let end = all.min(begins + LOOK_MAP_BLOCKS_MAX);
+        let (mut block, mut runs, mut looked) = (begins, 0, 0);
+        loop {
+            let limit = if block < drain.careful_until { 1 } else { blocks_max };
+            if found.parts.len() >= limit || looked == LOOK_BLOCKS_MAX {
                 break;
             }
-            if let Some(part) = self.found_in(slot, &mut found, moves, map) {
-                runs += usize::from(found.parts.last().is_none_or(|last| last.slot + 1 != slot));
+            let Some(next) = map.leaves().next_on_ssd(block, end) else {
+                block = end;
+                break;
+            };
+            looked += 1;
+            if let Some(part) = self.found_of(next, &region, &mut found, moves, map) {
+                let last = found.parts.last();
+                // those before a bad one are read alone, and so is this one
+                if last.is_some() && next < drain.careful_until {
+                    block = next;
+                    break;
+                }
+                runs += usize::from(last.is_none_or(|last| last.slot + 1 != part.slot));
                 if runs > RUNS_MAX {
+                    block = next;
                     break;
                 }
                 found.parts.push(part);
             }
-            slot = if slot + 1 == region.first + region.count { region.first } else { slot + 1 };
-            if slot == region.first {
-                break; // what is read one by one is told by position
-            }
+            block = next + 1;
         }
         let drain = self.current.as_deref_mut().expect("asked by the caller");
-        if slot == region.first {
+        if block == all {
             drain.careful_until = 0;
         }
-        drain.cursor = slot;
+        drain.cursor = if block == all { 0 } else { block };
+        drain.goes_on = block < all;
         found
     }
 
-    /// What of a slot has to be moved.
-    fn found_in(&self, slot: Slot, found: &mut Found, moves: &Moves, map: &Map) -> Option<Part> {
-        let logical = map.slots().owner(slot);
-        if logical == NONE || !map.slots().is_current(slot, logical) {
+    /// What of a block has to be moved from a drive.
+    fn found_of(
+        &self,
+        logical: Logical,
+        region: &SlotRegion,
+        found: &mut Found,
+        moves: &Moves,
+        map: &Map,
+    ) -> Option<Part> {
+        let entry = map.entry(logical);
+        if entry.fragmented {
+            let parts = map.fragments(logical).iter().map(|part| part.slot);
+            if parts.chain([entry.ssd]).any(|slot| region.contains(slot)) {
+                found.fragmented.get_or_insert(logical);
+            }
             return None;
         }
-        let state = map.state(logical);
-        if state & FRAGMENTS != 0 {
-            found.fragmented.get_or_insert(logical);
+        let slot = entry.ssd;
+        if !region.contains(slot) {
             return None;
         }
         if moves.is_homed(logical) {
@@ -102,7 +125,7 @@ impl Evacuation {
         }
         let drain = self.current.as_deref().expect("asked by the caller");
         if drain.unreadable.contains(&slot) {
-            if state == SSD | HOME && map.leaves().recorded_home(logical) {
+            if entry.state() == SSD | HOME && map.leaves().recorded_home(logical) {
                 found.copies.push((logical, slot));
             }
             return None;
@@ -169,7 +192,7 @@ impl Evacuation {
         };
         if io.breaks(Mutant::DrainedTooEarly) {
             let region = map.slots().regions()[ssd];
-            let lives = |slot: Slot| map.slots().is_current(slot, map.slots().owner(slot));
+            let lives = |slot: Slot| map.slots().is_place(slot);
             return !d.has_waiting() && !(region.first..region.first + region.count).any(lives);
         }
         !d.has_waiting() && self.lies_on(device, map, objects, io) == 0
@@ -293,13 +316,15 @@ impl Evacuation {
         );
         let slots: Vec<Slot> =
             m.parts.iter().map(|part| part.slot).filter(|&slot| slot != NONE).collect();
+        let ends = m.parts.first().zip(m.parts.last());
+        let ends = ends.map(|(first, last)| (first.logical, last.logical));
         if slots.len() == 1 {
             self.note_unreadable(&slots);
-        } else if let (Some(drain), Some(last)) = (self.current.as_deref_mut(), slots.last())
+        } else if let (Some(drain), Some((first, last))) = (self.current.as_deref_mut(), ends)
             && drain.owns_move
         {
             drain.careful_until = last + 1;
-            drain.cursor = slots[0];
+            drain.cursor = first;
         }
         moves.end_move(map, copies, tiers, self, io);
     }

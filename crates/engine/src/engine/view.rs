@@ -16,6 +16,7 @@ use crate::qos::delivery::Client;
 use crate::replacement::{ReplaceError, ReplacementView};
 use crate::start::degraded::Loss;
 use crate::stats::EngineStats;
+use crate::store::memory::MetadataMemory;
 use crate::tier::TierConfig;
 use crate::tier::space::SpaceStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, ObjectId};
@@ -302,6 +303,11 @@ impl Engine {
     /// Where the metadata replica stands; `None` if the set has none beside its SSDs.
     pub fn metadata_replica(&self) -> Option<MetadataReplicaStatus> {
         self.store.metadata_replica.status(&self.store.journal, &self.io)
+    }
+
+    /// What the metadata takes in memory.
+    pub fn metadata_memory(&self) -> MetadataMemory {
+        self.store.metadata_memory()
     }
 
     /// What a drive may take in a day.

@@ -12,7 +12,7 @@ use super::cursor::{Reader, Writer};
 use super::{FormatError, image, pointer};
 use crate::config::{EngineConfig, Placement, Role};
 use crate::map::slots::DRIVE_SLOTS_MAX;
-use tandem_block::{BLOCK_BYTES, KIB, MIB};
+use tandem_block::{BLOCK_BYTES, GIB, KIB, MIB};
 
 /// Bytes kept for each superblock copy.
 pub const SUPERBLOCK_BYTES: u64 = BLOCK_BYTES;
@@ -340,6 +340,15 @@ fn segments_min(config: &EngineConfig) -> u64 {
     if has_ssd { 2 } else { 4 }
 }
 
+/// A log of more than this takes no more than a hundredth of its drive (guess): a drive fills it in five minutes, and
+/// each of its slots takes memory.
+const LARGE_LOG_BYTES: u64 = 64 * GIB;
+
+/// Bytes for the log of a hard drive that has so many.
+fn log_bytes_of(bytes: u64, log_percent: u64) -> u64 {
+    (bytes / 100 * log_percent).min((bytes / 100).max(LARGE_LOG_BYTES))
+}
+
 /// A hard drive's homes come first, then its log. False if there is no room for both.
 fn place_homes_and_log(
     layout: &mut Layout,
@@ -349,7 +358,8 @@ fn place_homes_and_log(
     config: &EngineConfig,
 ) -> bool {
     let segment = config.log_segment_bytes;
-    let log_bytes = (room / 100 * log_percent / segment).max(segments_min(config)) * segment;
+    let wanted_bytes = log_bytes_of(room, log_percent);
+    let log_bytes = (wanted_bytes / segment).max(segments_min(config)) * segment;
     if log_bytes + 16 * BLOCK_BYTES > room {
         return false;
     }
@@ -383,7 +393,7 @@ pub fn plan_fixed(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         if d.role == Role::Hdd {
             let segment = config.log_segment_bytes;
             let log_bytes =
-                (d.capacity_bytes / 100 * config.log_percent / segment).max(2) * segment;
+                (log_bytes_of(d.capacity_bytes, config.log_percent) / segment).max(2) * segment;
             layout.home_first = home_first;
             layout.home_blocks = ssd_blocks.div_ceil(hdds);
             home_first += layout.home_blocks;
@@ -405,7 +415,6 @@ mod tests {
     use super::*;
     use crate::config::{DeviceConfig, WriteCache};
     use crate::profile::SsdProfile;
-    use tandem_block::GIB;
 
     fn with_journal(bytes: u64) -> EngineConfig {
         let device = DeviceConfig {

@@ -1,4 +1,4 @@
-//! The checksums of 1,024 homes that follow each other: a leaf of the table of home checksums.
+//! The checksums of 1,024 blocks that follow each other: a leaf of the table of the map.
 //!
 //! ```text
 //! page = checksum u32 x 1024
@@ -30,7 +30,7 @@ pub fn encode(checksums: &Checksums) -> Vec<u8> {
 /// If it is cut short.
 pub fn decode(bytes: &[u8]) -> Result<Box<Checksums>, FormatError> {
     if bytes.len() as u64 != PAGE_BYTES {
-        return Err(FormatError::Short { what: "home checksum page", at: bytes.len() });
+        return Err(FormatError::Short { what: "page of checksums", at: bytes.len() });
     }
     let mut checksums = Box::new([0; PAGE_CHECKSUMS]);
     for (checksum, bytes) in checksums.iter_mut().zip(bytes.chunks_exact(4)) {

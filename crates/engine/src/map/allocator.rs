@@ -49,11 +49,6 @@ impl Allocator {
         self.free.len() as u64
     }
 
-    /// Slot that the next search begins at; the oldest allocations lie from here on.
-    pub(crate) fn cursor(&self) -> Slot {
-        self.first + self.cursor as Slot
-    }
-
     /// Takes up to `wanted` contiguous slots: the first free run from the cursor on, cut to size.
     /// `None` if nothing is free.
     pub(crate) fn allocate(&mut self, wanted: u64) -> Option<Run> {

@@ -1,6 +1,5 @@
 //! What the map holds, counted: for audits, and for those who ask how much.
 
-use super::entry::{FRAGMENTS, LOG, SSD};
 use super::{Allocator, Entry, Hinted, Logical, Map, Population, Slot, SlotRegion};
 use tandem_block::DeviceId;
 
@@ -64,17 +63,6 @@ impl Map {
     /// Blocks that lie in some slot, with their state bits.
     fn blocks(&self) -> impl Iterator<Item = (Logical, u8)> + '_ {
         self.leaves.in_slots().map(|block| (block, self.state(block)))
-    }
-
-    /// How many slots the blocks name.
-    pub(crate) fn named_slots(&self) -> u64 {
-        let of = |(block, bits): (Logical, u8)| {
-            let places = u64::from(bits & SSD != 0) + u64::from(bits & LOG != 0);
-            let fragments =
-                if bits & FRAGMENTS != 0 { self.fragments(block).len() as u64 } else { 0 };
-            places + fragments
-        };
-        self.blocks().map(of).sum()
     }
 
     /// Blocks by place, counted one by one.

@@ -16,7 +16,9 @@ use super::values::Values;
 use super::{Entry, FixedState, Logical, Map, NONE, Slot};
 use crate::format::leaf::LeafImage;
 use crate::format::page::{self, Checksums, PAGE_CHECKSUMS};
-use crate::format::pointer::{Kind, MAP_TABLE, MapLeaf, Pointer, TableRoot, groups_of, leaves_of};
+use crate::format::pointer::{
+    Kind, MAP_TABLE, MapLeaf, PAGE_BYTES, Pointer, TableRoot, groups_of, leaves_of,
+};
 use crate::pages::{Counts, NoRoom, PageWrite, Pages};
 use hashbrown::HashMap;
 use std::collections::{BTreeSet, VecDeque};
@@ -27,9 +29,12 @@ pub(crate) struct BlockChecksums {
     table: Pages,
     blocks: u64,
     homes: u64,
-    pages: HashMap<u32, Box<Checksums>, FixedState>,
+    /// `None`: all of it is zero, or nobody looks.
+    pages: HashMap<u32, Option<Box<Checksums>>, FixedState>,
     order: VecDeque<u32>,
     pages_max: usize,
+    /// Somebody looks at what is read. Else pages come and go, and have no bytes in memory.
+    contents: bool,
     /// Pages that stay in RAM, since requests are about to read their blocks; and how many do.
     pinned: HashMap<u32, u32, FixedState>,
     /// Pages in RAM that nobody could read.
@@ -53,13 +58,17 @@ fn leaf_of(page: u32) -> u64 {
     MapLeaf::Checksums.leaf(u64::from(page))
 }
 
+fn encode(page: Option<&Checksums>) -> Vec<u8> {
+    page.map_or_else(|| vec![0; PAGE_BYTES as usize], page::encode)
+}
+
 fn no_checksums() -> Box<Checksums> {
     Box::new([0; PAGE_CHECKSUMS])
 }
 
 impl BlockChecksums {
     /// A table without blocks, and a cache of at most so many pages.
-    pub(crate) fn new(pages_max: usize) -> Self {
+    pub(crate) fn new(pages_max: usize, contents: bool) -> Self {
         BlockChecksums {
             table: Pages::new(0, MAP_TABLE, 0, 0),
             blocks: 0,
@@ -68,6 +77,7 @@ impl BlockChecksums {
             order: VecDeque::new(),
             pinned: HashMap::default(),
             pages_max: pages_max.max(2),
+            contents,
             lost: BTreeSet::new(),
             fresh: Values::default(),
             carried: Values::default(),
@@ -128,7 +138,9 @@ impl BlockChecksums {
         }
         let number = page_of(block);
         match self.pages.get(&number) {
-            Some(page) => Some(page[block as usize % PAGE_CHECKSUMS]),
+            Some(page) => {
+                Some(page.as_ref().map_or(0, |page| page[block as usize % PAGE_CHECKSUMS]))
+            }
             None => self.was_never_written(number).then_some(0),
         }
     }
@@ -154,15 +166,19 @@ impl BlockChecksums {
         }
         let Ok(mut checksums) = page::decode(bytes) else { return false };
         self.lay_carried_over(page, &mut checksums);
-        self.keep(page, checksums);
+        self.keep(page, Some(checksums));
         true
     }
 
     /// Takes a page as never written: nobody can read it, or there is nothing to read, in an event loop without
     /// contents.
     pub(crate) fn load_empty(&mut self, page: u32) {
-        let mut checksums = no_checksums();
-        self.lay_carried_over(page, &mut checksums);
+        let is_zero = !self.contents || self.carried.of_page(page).is_empty();
+        let checksums = (!is_zero).then(|| {
+            let mut checksums = no_checksums();
+            self.lay_carried_over(page, &mut checksums);
+            checksums
+        });
         self.keep(page, checksums);
     }
 
@@ -184,7 +200,7 @@ impl BlockChecksums {
         self.lost.contains(&page)
     }
 
-    fn keep(&mut self, number: u32, page: Box<Checksums>) {
+    fn keep(&mut self, number: u32, page: Option<Box<Checksums>>) {
         self.lost.remove(&number);
         if self.pages.insert(number, page).is_none() {
             self.order.push_back(number);
@@ -201,6 +217,22 @@ impl BlockChecksums {
             self.lost.remove(&oldest);
         }
         assert_eq!(self.order.len(), self.pages.len(), "each page in memory is in the order once");
+    }
+
+    /// So many pages stay in RAM at most.
+    pub(crate) fn set_pages_max(&mut self, pages: usize) {
+        self.pages_max = pages.max(2);
+    }
+
+    /// How many pages are in RAM.
+    pub(crate) fn page_count(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// How many may be.
+    #[cfg(test)]
+    pub(crate) fn pages_max(&self) -> usize {
+        self.pages_max
     }
 
     /// The page stays in RAM once it is there, until somebody unpins it. Else a request that needs several of them might
@@ -267,11 +299,14 @@ impl BlockChecksums {
         }
         self.lost.remove(&number); // what is known of it is written
         let page = self.pages.get_mut(&number).expect("the page was loaded");
-        for &(within, checksum) in values.as_slice() {
-            page[usize::from(within)] = checksum;
+        if self.contents {
+            let page = page.get_or_insert_with(no_checksums);
+            for &(within, checksum) in values.as_slice() {
+                page[usize::from(within)] = checksum;
+            }
         }
         self.carried.put_page(number, values);
-        let bytes = page::encode(page);
+        let bytes = encode(page.as_deref());
         self.table.write(leaf_of(number), bytes, Counts::default())
     }
 
@@ -294,7 +329,7 @@ impl BlockChecksums {
     /// If it is not in RAM.
     pub(crate) fn encode(&self, number: u32) -> Vec<u8> {
         assert!(!self.table.is_under_way(), "a page is copied as a durable root names it");
-        page::encode(self.pages.get(&number).expect("the page was loaded"))
+        encode(self.pages.get(&number).expect("the page was loaded").as_deref())
     }
 
     /// All pages of this checkpoint so far were written: from now on they are read where they are now.
@@ -345,7 +380,7 @@ impl BlockChecksums {
 impl BlockChecksums {
     /// A table whose pages are on the drives, and not in memory.
     pub(crate) fn on_the_drives(homes: u64, area_pages: u64) -> Self {
-        let mut table = BlockChecksums::new(2);
+        let mut table = BlockChecksums::new(2, true);
         table.begin_life(0, (homes, homes), area_pages);
         table.begin_checkpoint(false);
         for page in 0..groups_of(homes) as u32 {
@@ -369,7 +404,7 @@ mod tests {
     const HOMES: u64 = 5 * PAGE_CHECKSUMS as u64;
 
     fn table() -> BlockChecksums {
-        let mut table = BlockChecksums::new(2);
+        let mut table = BlockChecksums::new(2, true);
         table.begin_life(9, (HOMES, HOMES), area_pages(5, 0));
         table
     }

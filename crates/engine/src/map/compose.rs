@@ -3,7 +3,6 @@
 //! Source: design decision 6, first way: a record names durable places only. Recovery then needs no
 //! second look at the data, and a bad block is an error with a name instead of a silent step back.
 
-use super::entry::{LOG, SSD};
 use super::{Entry, Hinted, Logical, Map, NONE, Slot, Touch};
 use crate::format::pointer::LEAF_BLOCKS;
 use crate::format::record::{
@@ -166,14 +165,14 @@ impl Map {
     /// recorded yet? Then it is news.
     #[inline]
     fn is_written_to(&self, block: Logical, slot: Slot, cover: Cover) -> bool {
-        if slot == NONE || !self.slots.is_current(slot, block) || self.slots.is_recorded(slot) {
+        if slot == NONE || self.slots.is_recorded(slot) {
             return false;
         }
-        if self.slots.is_log(slot) {
-            self.leaves.state(block) == LOG && !self.log_volatile.contains_key(&slot)
-        } else {
-            self.leaves.state(block) == SSD && cover == Cover::SsdFlush
+        let is_log = self.slots.is_log(slot);
+        if self.leaves.get(block) != Entry::in_slot(slot, is_log) {
+            return false;
         }
+        if is_log { !self.log_volatile.contains_key(&slot) } else { cover == Cover::SsdFlush }
     }
 
     fn record_block(
@@ -346,10 +345,7 @@ impl Map {
     ) {
         for slot in [ssd, log] {
             if slot != NONE {
-                assert!(
-                    self.slots.is_current(slot, block),
-                    "a record names places that its block has"
-                );
+                assert!(self.slots.is_place(slot), "a record names places that its block has");
                 self.mark_slot(slot, true);
             }
         }

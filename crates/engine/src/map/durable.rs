@@ -55,7 +55,7 @@ impl Map {
         {
             return None;
         }
-        debug_assert!(self.slots.is_current(slot, block), "what is written home is the newest");
+        debug_assert!(self.slots.is_place(slot), "what is written home is the newest");
         self.slots.is_recorded(slot).then_some(slot)
     }
 

@@ -1,133 +1,153 @@
 //! Where 1,024 logical blocks live that follow each other.
 //!
-//! A leaf has 16 rows of 64 blocks. A row has five words of bits, which say where each of its blocks lies, and
-//! the slots that they lie in: five bytes for each, in the order of the blocks. How many bits are set before a
-//! block's own says where its slot stands. A leaf whose blocks lie in no slot and are all alike has no rows.
+//! A leaf has bits that say where each of its blocks lies, and the slots that they lie in, in the order of the blocks. How many bits are set before a block's own says where its slot stands. Bits that few leaves
+//! need are kept apart. A leaf whose blocks lie in no slot and are all alike has neither.
 
 use super::entry::{Entry, FRAGMENTS, HOME, LOG, SSD};
-use super::slots::{NONE, Packed, pack, unpack};
+use super::slot_list::{Packing, SlotList, allocated};
+use super::slots::NONE;
 
 /// Blocks of a leaf.
 pub(super) const LEAF_BLOCKS: u64 = LEAF_ROWS as u64 * ROW_BLOCKS;
 const LEAF_ROWS: usize = 16;
-/// Blocks whose state is in one cache line, and blocks whose slots are in one at least.
+/// Blocks whose bits are in one word, and in one cache line.
 pub(super) const ROW_BLOCKS: u64 = u64::BITS as u64;
-pub(super) const SLOT_BLOCKS: u64 = 16;
+pub(super) const LINE_BLOCKS: u64 = 8 * ROW_BLOCKS;
 
-/// Bytes of the slots that a row has room for, in the steps in which it grows. Memory is given in multiples of 16
-/// bytes, of which 8 are the allocator's own.
-const ALLOCATOR_BYTES: usize = 8;
-const ROOMS_BYTES: [usize; 9] = [24, 40, 56, 88, 120, 184, 248, 376, 648];
-/// Slots that a row with few has room for.
-const ROOM_MIN: usize = ROOMS_BYTES[0] / size_of::<Packed>();
+/// A bit for each block.
+type Words = [u64; LEAF_ROWS];
 
-/// 64 blocks: a cache line.
+/// Blocks that are not all alike.
 #[derive(Clone, Debug, Default)]
-#[repr(align(64))]
-pub(super) struct LeafRow {
-    ssd: u64,
-    log: u64,
-    fragmented: u64,
-    homes: u64,
-    /// Homes that the newest composed batch, or an older one, calls valid.
-    recorded: u64,
-    slots: Vec<Packed>,
+pub(super) struct Rows {
+    ssd: Words,
+    homes: Words,
+    slots: SlotList,
+    log: Option<Box<Words>>,
+    fragmented: Option<Box<Words>>,
+    /// Homes that are valid and that the newest composed batch, or an older one, does not call so; or the other way
+    /// round.
+    unlike: Option<Box<Words>>,
 }
 
-impl LeafRow {
+#[inline]
+fn word_of(words: Option<&Words>, row: usize) -> u64 {
+    words.map_or(0, |words| words[row])
+}
+
+/// Sets a bit among words that are not there where all of them are zero.
+fn set_rare(words: &mut Option<Box<Words>>, row: usize, bit: u64, value: bool) {
+    let known = words.get_or_insert_default();
+    set(&mut known[row], bit, value);
+    if **known == [0; LEAF_ROWS] {
+        *words = None;
+    }
+}
+
+impl Rows {
+    #[inline]
+    fn log(&self, row: usize) -> u64 {
+        word_of(self.log.as_deref(), row)
+    }
+
+    #[inline]
+    fn fragmented(&self, row: usize) -> u64 {
+        word_of(self.fragmented.as_deref(), row)
+    }
+
+    #[inline]
+    fn recorded(&self, row: usize) -> u64 {
+        self.homes[row] ^ word_of(self.unlike.as_deref(), row)
+    }
+
     /// Where the block's first slot stands, or would.
     #[inline]
-    fn rank(&self, bit: u64) -> usize {
-        let before = bit - 1;
-        let in_log = if self.log == 0 { 0 } else { (self.log & before).count_ones() };
-        ((self.ssd & before).count_ones() + in_log) as usize
+    fn rank(&self, row: usize, bit: u64) -> usize {
+        let before = |words: &Words| {
+            let rows: u32 = words[..row].iter().map(|word| word.count_ones()).sum();
+            rows + (words[row] & (bit - 1)).count_ones()
+        };
+        let in_log = self.log.as_deref().map_or(0, before);
+        (before(&self.ssd) + in_log) as usize
     }
 
     #[inline]
-    fn state(&self, bit: u64) -> u8 {
+    fn state(&self, row: usize, bit: u64) -> u8 {
         let of = |word: u64, state: u8| if word & bit != 0 { state } else { 0 };
-        of(self.homes, HOME)
-            | of(self.ssd, SSD)
-            | of(self.log, LOG)
-            | of(self.fragmented, FRAGMENTS)
+        of(self.homes[row], HOME)
+            | of(self.ssd[row], SSD)
+            | of(self.log(row), LOG)
+            | of(self.fragmented(row), FRAGMENTS)
     }
 
     #[inline]
-    fn get(&self, bit: u64) -> Entry {
-        self.get_at(bit, if (self.ssd | self.log) & bit == 0 { 0 } else { self.rank(bit) })
+    fn get(&self, row: usize, bit: u64, packing: Packing) -> Entry {
+        let is_placed = (self.ssd[row] | self.log(row)) & bit != 0;
+        self.get_at(row, bit, if is_placed { self.rank(row, bit) } else { 0 }, packing)
     }
 
     #[inline]
-    fn get_at(&self, bit: u64, at: usize) -> Entry {
-        let (on_ssd, in_log) = (self.ssd & bit != 0, self.log & bit != 0);
+    fn get_at(&self, row: usize, bit: u64, at: usize, packing: Packing) -> Entry {
+        let (on_ssd, in_log) = (self.ssd[row] & bit != 0, self.log(row) & bit != 0);
         Entry {
-            home: self.homes & bit != 0,
-            ssd: if on_ssd { unpack(self.slots[at]) } else { NONE },
-            log: if in_log { unpack(self.slots[at + usize::from(on_ssd)]) } else { NONE },
-            fragmented: self.fragmented & bit != 0,
+            home: self.homes[row] & bit != 0,
+            ssd: if on_ssd { self.slots.get(at, packing) } else { NONE },
+            log: if in_log { self.slots.get(at + usize::from(on_ssd), packing) } else { NONE },
+            fragmented: self.fragmented(row) & bit != 0,
         }
     }
 
-    fn replace(&mut self, bit: u64, new: Entry) -> Entry {
-        let at = self.rank(bit);
-        let old = self.get_at(bit, at);
+    fn replace(&mut self, row: usize, bit: u64, new: Entry, packing: Packing) -> Entry {
+        let at = self.rank(row, bit);
+        let old = self.get_at(row, bit, at, packing);
         let had = usize::from(old.ssd != NONE) + usize::from(old.log != NONE);
         let needs = usize::from(new.ssd != NONE) + usize::from(new.log != NONE);
         if needs > had {
-            self.make_room(needs - had);
-            (had..needs).for_each(|_| self.slots.insert(at, Packed::default()));
+            self.slots.insert(at, needs - had, packing);
         } else if needs < had {
-            self.slots.drain(at..at + (had - needs));
-            self.give_room_back();
+            self.slots.remove(at, had - needs, packing);
         }
         let slots = [new.ssd, new.log].into_iter().filter(|slot| *slot != NONE);
-        slots.zip(at..).for_each(|(slot, at)| self.slots[at] = pack(slot));
-        for (word, value) in [
-            (&mut self.homes, new.home),
-            (&mut self.ssd, new.ssd != NONE),
-            (&mut self.log, new.log != NONE),
-            (&mut self.fragmented, new.fragmented),
-        ] {
-            set(word, bit, value);
+        slots.zip(at..).for_each(|(slot, at)| self.slots.set(at, slot, packing));
+        set(&mut self.ssd[row], bit, new.ssd != NONE);
+        if (old.log != NONE) != (new.log != NONE) {
+            set_rare(&mut self.log, row, bit, new.log != NONE);
+        }
+        if old.fragmented != new.fragmented {
+            set_rare(&mut self.fragmented, row, bit, new.fragmented);
+        }
+        if old.home != new.home {
+            // what is recorded stays as it is
+            set(&mut self.homes[row], bit, new.home);
+            self.flip_unlike(row, bit);
         }
         old
     }
 
-    fn make_room(&mut self, more: usize) {
-        let wanted = self.slots.len() + more;
-        if wanted > self.slots.capacity() {
-            let mut rooms = ROOMS_BYTES.into_iter().map(|bytes| bytes / size_of::<Packed>());
-            let room = rooms.find(|room| *room >= wanted);
-            let room = room.expect("a block has two slots at most");
-            self.slots.reserve_exact(room - self.slots.len());
+    fn flip_unlike(&mut self, row: usize, bits: u64) {
+        let unlike = self.unlike.get_or_insert_default();
+        unlike[row] ^= bits;
+        if **unlike == [0; LEAF_ROWS] {
+            self.unlike = None;
         }
     }
 
-    /// Memory goes with what is used, also when much has left.
-    fn give_room_back(&mut self) {
-        let used = self.slots.len();
-        if used == 0 {
-            self.slots = Vec::new();
-        } else if 2 * used + ROOM_MIN <= self.slots.capacity() {
-            self.slots.shrink_to(used + used / 4);
-        }
+    /// Bytes of memory held, with the allocator's own.
+    #[inline]
+    fn memory_bytes(&self) -> usize {
+        let rare = [&self.log, &self.fragmented, &self.unlike].into_iter().flatten().count();
+        let words = allocated(size_of::<Words>());
+        allocated(size_of::<Rows>()) + self.slots.memory_bytes() + rare * words
     }
 
-    /// Bytes that the slots take, with the allocator's own.
-    fn slots_bytes(&self) -> usize {
-        match self.slots.capacity() {
-            0 => 0,
-            room => (size_of::<Packed>() * room + ALLOCATOR_BYTES).next_multiple_of(16),
-        }
-    }
-
-    /// Whether all blocks lie at home, now and as recorded, if they are alike and lie in no slot.
-    fn alike(&self) -> Option<(bool, bool)> {
+    /// Whether all blocks of a row lie at home, now and as recorded, if they are alike and lie in no slot.
+    #[inline]
+    fn alike(&self, row: usize) -> Option<(bool, bool)> {
         let all = |word: u64| [0, u64::MAX].contains(&word).then_some(word != 0);
-        if self.ssd | self.log | self.fragmented != 0 {
+        if self.ssd[row] | self.log(row) | self.fragmented(row) != 0 {
             return None;
         }
-        Some((all(self.homes)?, all(self.recorded)?))
+        Some((all(self.homes[row])?, all(self.recorded(row))?))
     }
 }
 
@@ -139,7 +159,7 @@ pub(super) enum Leaf {
         homes: bool,
         recorded: bool,
     },
-    Rows(Box<[LeafRow; LEAF_ROWS]>),
+    Rows(Box<Rows>),
 }
 
 /// The row of a block, and its bit there.
@@ -155,12 +175,12 @@ impl Leaf {
     }
 
     #[inline]
-    fn rows(&mut self) -> &mut [LeafRow; LEAF_ROWS] {
+    fn rows(&mut self) -> &mut Rows {
         if let Leaf::Alike { homes, recorded } = *self {
             let word = |all: bool| if all { u64::MAX } else { 0 };
-            let row =
-                || LeafRow { homes: word(homes), recorded: word(recorded), ..LeafRow::default() };
-            *self = Leaf::Rows(Box::new(std::array::from_fn(|_| row())));
+            let unlike = (homes != recorded).then(|| Box::new([u64::MAX; LEAF_ROWS]));
+            let rows = Rows { homes: [word(homes); LEAF_ROWS], unlike, ..Rows::default() };
+            *self = Leaf::Rows(Box::new(rows));
         }
         let Leaf::Rows(rows) = self else { unreachable!("they were made") };
         rows
@@ -170,8 +190,8 @@ impl Leaf {
     #[inline]
     fn join(&mut self, changed: usize) {
         let Leaf::Rows(rows) = self else { return };
-        let Some(alike) = rows[changed].alike() else { return };
-        if rows.iter().all(|row| row.alike() == Some(alike)) {
+        let Some(alike) = rows.alike(changed) else { return };
+        if (0..LEAF_ROWS).all(|row| rows.alike(row) == Some(alike)) {
             *self = Leaf::Alike { homes: alike.0, recorded: alike.1 };
         }
     }
@@ -188,30 +208,30 @@ impl Leaf {
                     0
                 }
             }
-            Leaf::Rows(rows) => rows[row].state(bit),
+            Leaf::Rows(rows) => rows.state(row, bit),
         }
     }
 
     /// Where the block lives.
     #[inline]
-    pub(super) fn get(&self, block: u64) -> Entry {
+    pub(super) fn get(&self, block: u64, packing: Packing) -> Entry {
         let (row, bit) = row_of(block);
         match self {
             Leaf::Alike { homes, .. } => Entry { home: *homes, ..Entry::NOWHERE },
-            Leaf::Rows(rows) => rows[row].get(bit),
+            Leaf::Rows(rows) => rows.get(row, bit, packing),
         }
     }
 
     /// Replaces where the block lives. Returns where it lived.
     #[inline]
-    pub(super) fn replace(&mut self, block: u64, new: Entry) -> Entry {
+    pub(super) fn replace(&mut self, block: u64, new: Entry, packing: Packing) -> Entry {
         if let Leaf::Alike { homes, .. } = *self
             && new == (Entry { home: homes, ..Entry::NOWHERE })
         {
             return new;
         }
         let (row, bit) = row_of(block);
-        let old = self.rows()[row].replace(bit, new);
+        let old = self.rows().replace(row, bit, new, packing);
         if new != old && new.state() & !HOME == 0 {
             self.join(row);
         }
@@ -224,7 +244,7 @@ impl Leaf {
         let (row, bit) = row_of(block);
         match self {
             Leaf::Alike { recorded, .. } => *recorded,
-            Leaf::Rows(rows) => rows[row].recorded & bit != 0,
+            Leaf::Rows(rows) => rows.recorded(row) & bit != 0,
         }
     }
 
@@ -238,7 +258,7 @@ impl Leaf {
                     0
                 }
             }
-            Leaf::Rows(rows) => rows[row].recorded,
+            Leaf::Rows(rows) => rows.recorded(row),
         }
     }
 
@@ -249,7 +269,7 @@ impl Leaf {
             return;
         }
         let (row, bit) = row_of(block);
-        set(&mut self.rows()[row].recorded, bit, valid);
+        self.rows().flip_unlike(row, bit);
         self.join(row);
     }
 
@@ -261,28 +281,41 @@ impl Leaf {
             *self = Leaf::new(true);
             return;
         }
-        for index in row_of(first).0..=row_of(end - 1).0 {
-            let bits = bits_within(index, first, end);
-            let row = &mut self.rows()[index];
-            row.homes |= bits;
-            row.recorded |= bits;
+        let rows = self.rows();
+        for row in row_of(first).0..=row_of(end - 1).0 {
+            let bits = bits_within(row, first, end);
+            let unlike = word_of(rows.unlike.as_deref(), row) & bits;
+            rows.homes[row] |= bits;
+            if unlike != 0 {
+                rows.flip_unlike(row, unlike);
+            }
         }
         self.join(row_of(first).0);
     }
 
     /// The first block in `from..to` that lies in a slot or under fragments.
     pub(super) fn next_in_slot(&self, from: u64, to: u64) -> Option<u64> {
-        self.next(from, to, |row| row.ssd | row.log | row.fragmented)
+        self.next(from, to, |rows, row| rows.ssd[row] | rows.log(row) | rows.fragmented(row))
     }
 
     /// The first block in `from..to` that lies on an SSD or under fragments.
     pub(super) fn next_on_ssd(&self, from: u64, to: u64) -> Option<u64> {
-        self.next(from, to, |row| row.ssd | row.fragmented)
+        self.next(from, to, |rows, row| rows.ssd[row] | rows.fragmented(row))
     }
 
     /// The first block in `from..to` that lies on an SSD but not at home, without fragments.
     pub(super) fn next_dirty(&self, from: u64, to: u64) -> Option<u64> {
-        self.next(from, to, |row| row.ssd & !row.homes & !row.fragmented)
+        let dirty =
+            |rows: &Rows, row: usize| rows.ssd[row] & !rows.homes[row] & !rows.fragmented(row);
+        self.next(from, to, dirty)
+    }
+
+    /// The first block in `from..to` that lies on an SSD and at home, and nowhere else.
+    pub(super) fn next_clean(&self, from: u64, to: u64) -> Option<u64> {
+        let clean = |rows: &Rows, row: usize| {
+            rows.ssd[row] & rows.homes[row] & !rows.log(row) & !rows.fragmented(row)
+        };
+        self.next(from, to, clean)
     }
 
     /// The first blocks in `from..to` that lie anywhere, and follow each other in a row: the first one, and behind
@@ -291,53 +324,52 @@ impl Leaf {
         if let Leaf::Alike { homes, .. } = self {
             return homes.then_some((from, to));
         }
-        let used = |row: &LeafRow| row.ssd | row.log | row.fragmented | row.homes;
+        let used = |rows: &Rows, row: usize| {
+            rows.ssd[row] | rows.log(row) | rows.fragmented(row) | rows.homes[row]
+        };
         let first = self.next(from, to, used)?;
-        let end = self.next(first, to, |row| !used(row)).unwrap_or(to);
+        let end = self.next(first, to, |rows, row| !used(rows, row)).unwrap_or(to);
         Some((first, end.min((first / ROW_BLOCKS + 1) * ROW_BLOCKS)))
     }
 
-    fn next(&self, from: u64, to: u64, wanted: impl Fn(&LeafRow) -> u64) -> Option<u64> {
+    fn next(&self, from: u64, to: u64, wanted: impl Fn(&Rows, usize) -> u64) -> Option<u64> {
         let Leaf::Rows(rows) = self else { return None };
-        for index in row_of(from).0..to.div_ceil(ROW_BLOCKS) as usize {
-            let found = wanted(&rows[index]) & bits_within(index, from, to);
+        for row in row_of(from).0..to.div_ceil(ROW_BLOCKS) as usize {
+            let found = wanted(rows, row) & bits_within(row, from, to);
             if found != 0 {
-                return Some(index as u64 * ROW_BLOCKS + u64::from(found.trailing_zeros()));
+                return Some(row as u64 * ROW_BLOCKS + u64::from(found.trailing_zeros()));
             }
         }
         None
     }
 
-    /// Asks memory for the block's row.
+    /// Asks memory for the block's bits.
     #[inline]
     pub(super) fn prefetch(&self, block: u64) {
         if let Leaf::Rows(rows) = self {
-            tandem_block::prefetch(&rows[..], row_of(block).0);
+            let row = row_of(block).0;
+            tandem_block::prefetch(&rows.ssd, 0);
+            tandem_block::prefetch(&rows.ssd, row);
+            tandem_block::prefetch(&rows.homes, row);
         }
     }
 
-    /// Asks memory for the block's slot. It reads the row, so that should be there.
+    /// Asks memory for the block's slot. It reads the bits, so they should be there.
     #[inline]
-    pub(super) fn prefetch_slot(&self, block: u64) {
+    pub(super) fn prefetch_slot(&self, block: u64, packing: Packing) {
         if let Leaf::Rows(rows) = self {
             let (row, bit) = row_of(block);
-            tandem_block::prefetch(&rows[row].slots, rows[row].rank(bit));
+            rows.slots.prefetch(rows.rank(row, bit), packing);
         }
-    }
-
-    /// Bytes of memory held for all rows, and for the slots of this block's row.
-    #[inline]
-    pub(super) fn held_bytes(&self, block: u64) -> usize {
-        let Leaf::Rows(rows) = self else { return 0 };
-        size_of_val::<[LeafRow]>(&rows[..]) + rows[row_of(block).0].slots_bytes()
     }
 
     /// Bytes of memory held, without the leaf itself.
-    #[cfg(test)]
+    #[inline]
     pub(super) fn memory_bytes(&self) -> usize {
-        let Leaf::Rows(rows) = self else { return 0 };
-        let slots = rows.iter().map(LeafRow::slots_bytes);
-        size_of_val::<[LeafRow]>(&rows[..]) + slots.sum::<usize>()
+        match self {
+            Leaf::Alike { .. } => 0,
+            Leaf::Rows(rows) => rows.memory_bytes(),
+        }
     }
 }
 
@@ -359,12 +391,18 @@ fn set(word: &mut u64, bit: u64, value: bool) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::slots::{DRIVE_SLOTS_MAX, SlotRegion};
     use super::*;
     use crate::format::pointer::NUMBERS_END;
-    use tandem_block::Rng;
+    use tandem_block::{DeviceId, Rng};
+
+    /// Of the largest pool.
+    fn packing() -> Packing {
+        Packing::of(&[SlotRegion::new(DeviceId(63), false, DRIVE_SLOTS_MAX, 0)])
+    }
 
     fn entry(rng: &mut Rng, density_ppm: u64) -> Entry {
-        let mut slot = |ppm| if rng.chance_ppm(ppm) { rng.below(NUMBERS_END) } else { NONE };
+        let mut slot = |ppm| if rng.chance_ppm(ppm) { rng.below(NUMBERS_END - 1) } else { NONE };
         let (ssd, log) = (slot(density_ppm), slot(density_ppm / 4));
         let fragmented = rng.chance_ppm(density_ppm / 8);
         Entry { home: rng.chance_ppm(400_000), ssd, log, fragmented }
@@ -381,19 +419,23 @@ mod tests {
                 let far = rng.below(4) * 256 + rng.below(spread);
                 let block = if round < 3000 { far % LEAF_BLOCKS } else { rng.below(LEAF_BLOCKS) };
                 let new = entry(&mut rng, density_ppm);
-                assert_eq!(leaf.replace(block, new), plain[block as usize], "round {round}");
+                assert_eq!(
+                    leaf.replace(block, new, packing()),
+                    plain[block as usize],
+                    "round {round}"
+                );
                 plain[block as usize] = new;
                 let asked = rng.below(LEAF_BLOCKS);
                 let want = plain[asked as usize];
-                assert_eq!((leaf.get(asked), leaf.state(asked)), (want, want.state()));
+                assert_eq!((leaf.get(asked, packing()), leaf.state(asked)), (want, want.state()));
             }
             compare(&leaf, &plain);
             let slots: usize = plain.iter().map(slots_of).sum();
-            let rows = LEAF_ROWS * size_of::<LeafRow>();
-            let most = rows + 12 * slots + LEAF_ROWS * 2 * ROOMS_BYTES[0];
+            // five bytes for each slot, and half of that more where slots have left
+            let most = 320 + 3 * 144 + 8 * slots + 32;
             assert!(leaf.memory_bytes() <= most, "{} of {most} bytes", leaf.memory_bytes());
             for block in 0..LEAF_BLOCKS {
-                leaf.replace(block, Entry::NOWHERE);
+                leaf.replace(block, Entry::NOWHERE, packing());
             }
             assert_eq!(leaf.memory_bytes(), 0);
         }
@@ -408,7 +450,7 @@ mod tests {
             (from..LEAF_BLOCKS).find(|block| wanted(&plain[*block as usize]))
         };
         for (from, want) in (0..).zip(plain) {
-            assert_eq!((leaf.get(from), leaf.state(from)), (*want, want.state()));
+            assert_eq!((leaf.get(from, packing()), leaf.state(from)), (*want, want.state()));
             assert_eq!(
                 leaf.next_on_ssd(from, LEAF_BLOCKS),
                 next(from, |it| it.ssd != NONE || it.fragmented)
@@ -416,6 +458,10 @@ mod tests {
             assert_eq!(
                 leaf.next_dirty(from, LEAF_BLOCKS),
                 next(from, |it| it.ssd != NONE && !it.home && !it.fragmented)
+            );
+            assert_eq!(
+                leaf.next_clean(from, LEAF_BLOCKS),
+                next(from, |it| it.state() == SSD | HOME)
             );
             let in_slot = |entry: &Entry| entry.state() & !HOME != 0;
             assert_eq!(leaf.next_in_slot(from, LEAF_BLOCKS), next(from, in_slot));
@@ -427,30 +473,30 @@ mod tests {
     fn blocks_that_are_all_alike_take_no_memory() {
         let mut leaf = Leaf::new(false);
         leaf.assume_home(3, 1000);
-        assert_eq!(leaf.memory_bytes(), 1024);
+        assert_eq!(leaf.memory_bytes(), 320);
         for block in 0..LEAF_BLOCKS {
             let is_home = (3..1000).contains(&block);
-            assert_eq!((leaf.get(block).home, leaf.recorded_home(block)), (is_home, is_home));
+            assert_eq!(
+                (leaf.get(block, packing()).home, leaf.recorded_home(block)),
+                (is_home, is_home)
+            );
         }
         leaf.assume_home(0, LEAF_BLOCKS);
         assert_eq!(leaf.memory_bytes(), 0);
         leaf.set_recorded_home(77, false);
-        assert!(leaf.get(77).home && !leaf.recorded_home(77) && leaf.recorded_home(78));
+        assert!(leaf.get(77, packing()).home && !leaf.recorded_home(77) && leaf.recorded_home(78));
         assert_eq!(leaf.recorded_homes(1), !(1 << 13));
         leaf.set_recorded_home(77, true);
         assert_eq!((leaf.memory_bytes(), leaf.recorded_homes(1)), (0, u64::MAX));
-        leaf.replace(9, Entry { home: true, ..Entry::in_slot(5, false) });
-        assert!(leaf.memory_bytes() > 1024);
+        leaf.replace(9, Entry { home: true, ..Entry::in_slot(5, false) }, packing());
+        assert!((336..500).contains(&leaf.memory_bytes()));
         for block in 0..LEAF_BLOCKS {
-            leaf.replace(block, Entry::NOWHERE);
+            leaf.replace(block, Entry::NOWHERE, packing());
         }
         assert_eq!(leaf.memory_bytes(), 0);
-        assert!(leaf.recorded_home(5) && !leaf.get(5).home, "as recorded they are still valid");
-    }
-
-    #[test]
-    #[should_panic(expected = "as the format can")]
-    fn a_slot_that_has_no_room_is_not_kept() {
-        Leaf::new(false).replace(1, Entry::in_slot(NUMBERS_END, false));
+        assert!(
+            leaf.recorded_home(5) && !leaf.get(5, packing()).home,
+            "as recorded they are still valid"
+        );
     }
 }

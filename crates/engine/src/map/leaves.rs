@@ -4,14 +4,17 @@
 //! all lie nowhere, or all at home, takes no memory. So memory goes with what has been written.
 
 use super::entry::Entry;
-use super::leaf::{LEAF_BLOCKS, Leaf, ROW_BLOCKS, SLOT_BLOCKS};
+use super::leaf::{LEAF_BLOCKS, LINE_BLOCKS, Leaf};
 use super::objects::BlockRange;
 use super::population::Population;
-use super::slots::Logical;
+use super::slot_list::Packing;
+use super::slots::{Logical, SlotRegion};
 
 /// Leaves of a group.
 const GROUP_LEAVES: u64 = 256;
 const GROUP_BLOCKS: u64 = GROUP_LEAVES * LEAF_BLOCKS;
+/// Slots of blocks that follow each other, in one cache line.
+const SLOTS_OF_A_LINE: u64 = 12;
 
 /// A GiB of blocks.
 #[derive(Clone, Debug)]
@@ -40,6 +43,7 @@ impl LeafGroup {
 #[derive(Clone, Debug)]
 pub struct Leaves {
     groups: Vec<LeafGroup>,
+    packing: Packing,
     blocks: u64,
     population: Population,
     /// Memory of all leaves.
@@ -60,11 +64,17 @@ fn leaf_of(block: Logical) -> (usize, u64) {
 }
 
 impl Leaves {
-    /// `blocks` logical blocks that lie nowhere.
-    pub(crate) fn new(blocks: usize) -> Self {
+    /// `blocks` logical blocks that lie nowhere, and may lie in these slots.
+    pub(crate) fn new(blocks: usize, regions: &[SlotRegion]) -> Self {
         let groups = (blocks as u64).div_ceil(GROUP_BLOCKS) as usize;
         let groups = vec![LeafGroup::Alike { at_home: false }; groups];
-        Leaves { groups, blocks: blocks as u64, population: Population::default(), held_bytes: 0 }
+        Leaves {
+            groups,
+            packing: Packing::of(regions),
+            blocks: blocks as u64,
+            population: Population::default(),
+            held_bytes: 0,
+        }
     }
 
     /// How many blocks.
@@ -82,7 +92,7 @@ impl Leaves {
         }
     }
 
-    /// Changes the block's leaf, in its row alone.
+    /// Changes the block's leaf.
     #[inline]
     fn change<T>(&mut self, block: Logical, change: impl FnOnce(&mut Leaf, u64) -> T) -> T {
         assert!(block < self.blocks, "block {block} exists");
@@ -93,9 +103,9 @@ impl Leaves {
         }
         let (leaf, within) = leaf_of(block);
         let leaf = &mut group.leaves(behind)[leaf];
-        self.held_bytes -= leaf.held_bytes(within);
+        self.held_bytes -= leaf.memory_bytes();
         let changed = change(leaf, within);
-        self.held_bytes += leaf.held_bytes(within);
+        self.held_bytes += leaf.memory_bytes();
         changed
     }
 
@@ -103,7 +113,7 @@ impl Leaves {
     #[inline]
     pub(crate) fn get(&self, block: Logical) -> Entry {
         match self.leaf(block) {
-            Ok(leaf) => leaf.get(block % LEAF_BLOCKS),
+            Ok(leaf) => leaf.get(block % LEAF_BLOCKS, self.packing),
             Err(home) => Entry { home, ..Entry::NOWHERE },
         }
     }
@@ -125,7 +135,8 @@ impl Leaves {
         {
             return new;
         }
-        let old = self.change(block, |leaf, within| leaf.replace(within, new));
+        let packing = self.packing;
+        let old = self.change(block, |leaf, within| leaf.replace(within, new, packing));
         let (before, after) = (old.state(), new.state());
         if before != after {
             self.population.count(before, false);
@@ -216,6 +227,11 @@ impl Leaves {
         self.next(from, to, Leaf::next_dirty)
     }
 
+    /// The first block in `from..to` that lies on an SSD and at home, and nowhere else.
+    pub(crate) fn next_clean(&self, from: Logical, to: Logical) -> Option<Logical> {
+        self.next(from, to, Leaf::next_clean)
+    }
+
     /// Blocks in `from..to` that lie anywhere: some of the first ones that follow each other.
     pub(crate) fn next_used(&self, from: Logical, to: Logical) -> Option<BlockRange> {
         assert!(to <= self.blocks, "a search ends behind the last block");
@@ -283,7 +299,7 @@ impl Leaves {
     /// Asks memory for the state of these blocks.
     #[inline]
     pub(crate) fn prefetch(&self, first: Logical, count: u64) {
-        for block in every(first, count, ROW_BLOCKS) {
+        for block in every(first, count, LINE_BLOCKS) {
             if let Ok(leaf) = self.leaf(block) {
                 leaf.prefetch(block % LEAF_BLOCKS);
             }
@@ -293,9 +309,9 @@ impl Leaves {
     /// Asks memory for the slots of these blocks. It reads their state, so ask for that first.
     #[inline]
     pub(crate) fn prefetch_slots(&self, first: Logical, count: u64) {
-        for block in every(first, count, SLOT_BLOCKS) {
+        for block in every(first, count, SLOTS_OF_A_LINE) {
             if let Ok(leaf) = self.leaf(block) {
-                leaf.prefetch_slot(block % LEAF_BLOCKS);
+                leaf.prefetch_slot(block % LEAF_BLOCKS, self.packing);
             }
         }
     }
@@ -310,8 +326,13 @@ impl Leaves {
 mod tests {
     use super::super::slots::NONE;
     use super::*;
+    use tandem_block::DeviceId;
 
     const BLOCKS: u64 = 3 * GROUP_BLOCKS + 700;
+
+    fn regions() -> Vec<SlotRegion> {
+        vec![SlotRegion::new(DeviceId(0), false, BLOCKS + 20_000, 0)]
+    }
 
     fn on_ssd(slot: u64) -> Entry {
         Entry { ssd: slot, ..Entry::NOWHERE }
@@ -319,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_lies_nowhere_or_at_home_takes_no_memory() {
-        let mut all = Leaves::new(BLOCKS as usize);
+        let mut all = Leaves::new(BLOCKS as usize, &regions());
         let empty_bytes = all.memory_bytes();
         assert_eq!(all.get(BLOCKS - 1), Entry::NOWHERE);
         all.assume_home(GROUP_BLOCKS, GROUP_BLOCKS);
@@ -339,13 +360,14 @@ mod tests {
 
     #[test]
     fn searches_cross_leaves_and_groups() {
-        let mut all = Leaves::new(BLOCKS as usize);
+        let mut all = Leaves::new(BLOCKS as usize, &regions());
         let dirty = [5, 1023, 1024, GROUP_BLOCKS, BLOCKS - 1];
         for block in dirty {
             assert_eq!(all.replace(block, on_ssd(block)), Entry::NOWHERE);
         }
         all.replace(9, Entry { home: true, ..on_ssd(9) });
         all.replace(10, Entry { log: 77, ..Entry::NOWHERE });
+        all.replace(11, Entry { home: true, log: 78, ..on_ssd(11) });
         let walk = |next: &dyn Fn(u64) -> Option<u64>| {
             let (mut found, mut from) = (Vec::new(), 0);
             while let Some(block) = next(from) {
@@ -355,21 +377,22 @@ mod tests {
             found
         };
         assert_eq!(walk(&|from| all.next_dirty(from, BLOCKS)), dirty);
-        let on_ssd = [5, 9, 1023, 1024, GROUP_BLOCKS, BLOCKS - 1];
+        assert_eq!(walk(&|from| all.next_clean(from, BLOCKS)), [9]);
+        let on_ssd = [5, 9, 11, 1023, 1024, GROUP_BLOCKS, BLOCKS - 1];
         assert_eq!(walk(&|from| all.next_on_ssd(from, BLOCKS)), on_ssd);
-        let in_slot = [5, 9, 10, 1023, 1024, GROUP_BLOCKS, BLOCKS - 1];
+        let in_slot = [5, 9, 10, 11, 1023, 1024, GROUP_BLOCKS, BLOCKS - 1];
         assert_eq!(all.in_slots().collect::<Vec<_>>(), in_slot);
         for end in [1026, 1100, 2000, GROUP_BLOCKS] {
             assert_eq!(all.next_on_ssd(1025, end), None, "the end is not looked at");
         }
-        assert_eq!((all.next_on_ssd(10, 1023), all.next_dirty(6, 1023)), (None, None));
-        assert_eq!(all.next_in_slot(11, 1023), None);
+        assert_eq!((all.next_on_ssd(12, 1023), all.next_dirty(6, 1023)), (None, None));
+        assert_eq!((all.next_in_slot(12, 1023), all.next_clean(10, BLOCKS)), (None, None));
         assert_eq!(all.get(10).ssd, NONE);
     }
 
     #[test]
     fn the_last_word_of_recorded_homes_ends_with_the_blocks() {
-        let mut all = Leaves::new(GROUP_BLOCKS as usize + 70);
+        let mut all = Leaves::new(GROUP_BLOCKS as usize + 70, &regions());
         all.assume_home(0, GROUP_BLOCKS + 70);
         let last = GROUP_BLOCKS as usize / 64 + 1;
         assert_eq!(all.recorded_homes(last), (1 << 6) - 1);
@@ -389,7 +412,7 @@ mod tests {
             };
             all.groups.iter().map(of).sum()
         };
-        let mut all = Leaves::new(BLOCKS as usize);
+        let mut all = Leaves::new(BLOCKS as usize, &regions());
         for block in (0..BLOCKS).step_by(997) {
             all.replace(block, Entry::NOWHERE);
             all.set_recorded_home(block, false);
@@ -414,6 +437,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "exists")]
     fn a_block_behind_the_last_one_is_not_written() {
-        Leaves::new(2000).replace(2000, on_ssd(1));
+        Leaves::new(2000, &regions()).replace(2000, on_ssd(1));
     }
 }

@@ -37,6 +37,7 @@ pub mod objects;
 mod population;
 pub(crate) mod recovered;
 pub mod runs;
+mod slot_list;
 pub(crate) mod slots;
 pub mod space;
 #[cfg(test)]
@@ -153,9 +154,10 @@ impl Map {
             regions.iter().filter(|r| !r.is_log).map(Allocator::new).collect::<Vec<_>>();
         let regions_of_ssds = allocators.len();
         let ssd_slots = allocators.iter().map(|a| a.slot_count()).sum();
+        let leaves = Leaves::new(logical_blocks, &regions);
         let slots = Slots::new(regions);
         Map {
-            leaves: Leaves::new(logical_blocks),
+            leaves,
             allocators,
             next_allocator: 0,
             closed: vec![false; regions_of_ssds],
@@ -206,6 +208,14 @@ impl Map {
             from = block + 1;
         }
         alone
+    }
+
+    /// Does the block lie in this slot, whole or in part?
+    pub fn lies_in(&self, block: Logical, slot: Slot) -> bool {
+        let entry = self.entry(block);
+        entry.ssd == slot
+            || entry.log == slot
+            || entry.fragmented && self.fragments(block).iter().any(|part| part.slot == slot)
     }
 
     /// Slots and their contents.
@@ -567,7 +577,6 @@ impl Map {
     /// A place that the block no longer needs: kept if it is recorded, free if not.
     #[inline]
     fn displace(&mut self, block: Logical, slot: Slot) {
-        debug_assert_eq!(self.slots.owner(slot), block, "a block leaves a place of its own");
         self.slots.leave(slot);
         if self.slots.is_recorded(slot) {
             self.displaced.insert(block, slot);

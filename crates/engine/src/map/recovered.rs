@@ -286,9 +286,11 @@ impl<'a> Recovery<'a> {
                 "block {block} is said to lie in slot {slot}, which does not exist"
             ));
         }
-        if self.map.slots.owner(slot) != NONE {
-            let other = self.map.slots.owner(slot);
-            return Err(format!("slot {slot} belongs to block {block} and to block {other}"));
+        if self.map.slots.is_place(slot) {
+            let mut others = self.map.leaves.in_slots();
+            let other = others.find(|&other| other != block && self.map.lies_in(other, slot));
+            let other = other.map_or("to itself again".into(), |other| format!("to block {other}"));
+            return Err(format!("slot {slot} belongs to block {block}, and {other}"));
         }
         self.map.slots.assign(slot, block);
         self.map.slots.set_recorded(slot, true);

@@ -2,8 +2,8 @@
 //!
 //! Source: design decision 7. A slot is one block of data space outside the homes. Its number has 40 bits: the
 //! drive, and the number on the drive. So drives come and go, and no other slot gets another number.
-//! Five bytes a slot: the owner, a logical block. They begin as zeroes, so that slots that were never used take no
-//! memory.
+//! Of a slot of a log the owner is kept, a logical block: five bytes. They begin as zeroes, so that slots that were
+//! never used take no memory. Whose the slot of an SSD is, only leaves say: there are many, and nobody asks by slot.
 
 use super::bits::Bits;
 use crate::format::pointer::NUMBERS_END;
@@ -17,12 +17,12 @@ pub type Logical = u64;
 pub const NONE: u64 = u64::MAX;
 
 /// Bits of a slot's number on its drive: 64 TiB.
-const SLOT_BITS: u32 = 34;
+pub(super) const SLOT_BITS: u32 = 34;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 /// Slots of a drive at most. So what is behind the last one of the last drive has a number, which is not `NONE`.
 pub(crate) const DRIVE_SLOTS_MAX: u64 = SLOT_MASK - 1;
 /// Drives with slots at most.
-const DRIVES_MAX: u64 = 1 << (40 - SLOT_BITS);
+pub(super) const DRIVES_MAX: u64 = 1 << (40 - SLOT_BITS);
 
 const _: () = assert!(first_slot(DeviceId(DRIVES_MAX as u8 - 1)) + DRIVE_SLOTS_MAX < NUMBERS_END);
 
@@ -103,7 +103,8 @@ impl SlotRegion {
 /// The tables of one drive's slots.
 #[derive(Clone, Debug, Default)]
 struct DriveSlots {
-    /// The complement of each slot's owner: zero is `NONE`.
+    count: usize,
+    /// Of a log, the complement of each slot's owner: zero is `NONE`.
     owners: Table<Packed>,
     /// Named by the newest journal batch (or an older one) and not displaced by it.
     recorded: Bits,
@@ -113,9 +114,10 @@ struct DriveSlots {
 }
 
 impl DriveSlots {
-    fn new(count: usize) -> Self {
+    fn new(count: usize, is_log: bool) -> Self {
         DriveSlots {
-            owners: Table::new(count),
+            count,
+            owners: Table::new(if is_log { count } else { 0 }),
             recorded: Bits::new(count),
             current: Bits::new(count),
         }
@@ -148,8 +150,8 @@ impl Slots {
             if slots.drives.len() <= drive {
                 slots.drives.resize_with(drive + 1, DriveSlots::default);
             }
-            assert!(slots.drives[drive].owners.is_empty(), "a drive has one region of slots");
-            slots.drives[drive] = DriveSlots::new(region.count as usize);
+            assert!(slots.drives[drive].count == 0, "a drive has one region of slots");
+            slots.drives[drive] = DriveSlots::new(region.count as usize, region.is_log);
             slots.logs |= u64::from(region.is_log) << drive;
         }
         slots.regions = regions;
@@ -178,13 +180,16 @@ impl Slots {
     /// Are all of these slots of one drive?
     pub(crate) fn have(&self, first: Slot, count: u64) -> bool {
         let (drive, at) = split(first);
-        let slots = self.drives.get(drive).map_or(0, |drive| drive.owners.len() as u64);
+        let slots = self.drives.get(drive).map_or(0, |drive| drive.count as u64);
         (at as u64).checked_add(count).is_some_and(|end| end <= slots)
     }
 
-    /// Who owns the slot, or owned it last; `NONE` if nobody ever did.
+    /// Who owns the slot of a log, or owned it last; `NONE` if nobody ever did.
+    ///
+    /// # Panics
+    /// If it is of an SSD.
     #[inline]
-    pub fn owner(&self, slot: Slot) -> Logical {
+    pub fn log_owner(&self, slot: Slot) -> Logical {
         let (drive, at) = split(slot);
         unpack(self.drives[drive].owners[at].map(|byte| !byte))
     }
@@ -194,7 +199,6 @@ impl Slots {
     pub(crate) fn prefetch(&self, slot: Slot) {
         let (drive, at) = split(slot);
         let drive = &self.drives[drive];
-        drive.owners.prefetch(at);
         drive.recorded.prefetch(at);
         drive.current.prefetch(at);
     }
@@ -207,7 +211,9 @@ impl Slots {
         assert!(!self.is_place(slot), "slot {slot} is given to one block at a time");
         let (drive, at) = split(slot);
         let drive = &mut self.drives[drive];
-        drive.owners[at] = pack(owner).map(|byte| !byte);
+        if !drive.owners.is_empty() {
+            drive.owners[at] = pack(owner).map(|byte| !byte);
+        }
         drive.current.set(at, true);
     }
 
@@ -219,20 +225,14 @@ impl Slots {
         self.drives[drive].current.set(at, false);
     }
 
-    /// Is the slot a current place of this block?
-    #[inline]
-    pub fn is_current(&self, slot: Slot, block: Logical) -> bool {
-        self.is_place(slot) && self.owner(slot) == block
-    }
-
     /// Is the slot a current place of any block?
     #[inline]
-    pub(crate) fn is_place(&self, slot: Slot) -> bool {
+    pub fn is_place(&self, slot: Slot) -> bool {
         let (drive, at) = split(slot);
         self.drives[drive].current.get(at)
     }
 
-    /// Takes the slot from its owner.
+    /// Takes the slot of a log from its owner.
     #[inline]
     pub(crate) fn disown(&mut self, slot: Slot) {
         assert!(!self.is_place(slot), "slot {slot} was left before it has no owner");
@@ -320,11 +320,14 @@ mod tests {
             assert_eq!(slots.have(first, count), exist, "{count} from {first:#x} on");
         }
         slots.assign(last, 1 << 39);
-        assert_eq!(slots.owner(last), 1 << 39);
-        assert!(slots.is_current(last, 1 << 39) && slots.owner(4) == NONE);
+        assert_eq!(slots.log_owner(last), 1 << 39);
+        assert!(slots.is_place(last) && slots.log_owner(4) == NONE);
         assert_eq!(slots.region(last).address(last), 4096 + 4 * BLOCK_BYTES);
         slots.leave(last);
         slots.disown(last);
-        assert_eq!(slots.owner(last), NONE);
+        assert_eq!(slots.log_owner(last), NONE);
+        let of_ssd = first_slot(DeviceId(3)) + 2;
+        slots.assign(of_ssd, 5);
+        assert!(slots.is_place(of_ssd) && !slots.is_place(of_ssd + 1));
     }
 }

@@ -280,7 +280,10 @@ fn assert_same(
                 true => Some(map.fragment_checksum(slot)),
                 false => map.unrecorded_checksum(slot).or(table.get(&block).copied()),
             };
-            assert_eq!((map.slots().owner(slot), sum), (block, Some(sums[&slot])));
+            assert_eq!(sum, Some(sums[&slot]), "block {block}");
+            assert!(map.slots().is_place(slot) && map.lies_in(block, slot));
+            let is_log = map.slots().is_log(slot);
+            assert!(!is_log || map.slots().log_owner(slot) == block);
         }
     }
 }
@@ -405,8 +408,8 @@ fn a_slot_that_two_leaves_claim_goes_to_the_one_that_no_record_replaces() {
                 groups.try_for_each(|it| taking(&mut map, &recovered, true).group(it, &leaf(7)));
             assert_eq!(taken.is_ok(), owner.is_some(), "{replaced:?}: {taken:?}");
             let (Some(owner), Some(replaced)) = (owner, replaced) else { continue };
-            assert_eq!((map.slots().owner(7), map.entry(owner).ssd), (owner, 7));
-            assert_eq!((map.entry(replaced).ssd, map.slots().owner(8)), (9, NONE));
+            assert!(map.lies_in(owner, 7));
+            assert!(map.lies_in(replaced, 9) && !map.slots().is_place(8));
             let dirty = map.take_dirty_groups();
             assert!(dirty.get(replaced as usize / 1024) && !dirty.get(owner as usize / 1024));
         }

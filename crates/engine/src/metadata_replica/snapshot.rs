@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn unknown_roots_are_erased_first() {
         let map = Map::new(Vec::new(), 0, 2);
-        let (checksums, objects) = (BlockChecksums::new(0), Objects::new(0));
+        let (checksums, objects) = (BlockChecksums::new(0, true), Objects::new(0));
         for unknown in [[true, true], [true, false], [false, true], [false, false]] {
             let (mut f, mut io) = (MetadataReplica::default(), drives(1, 1));
             let journal = Journal::new(64 * MIB, 0, 1);

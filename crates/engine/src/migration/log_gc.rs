@@ -68,7 +68,7 @@ impl Moves {
         assert!(blocks_max > 0, "a move has room for a block");
         let mut parts = Vec::new();
         for slot in run.slot..run.slot + run.count {
-            let owner = map.slots().owner(slot);
+            let owner = map.slots().log_owner(slot);
             let movable = owner != NONE
                 && !self.homed_blocks.contains(&owner)
                 && (map.log_source(owner, slot) || self.is_fixed_source(owner, slot, map, io));
@@ -93,7 +93,7 @@ impl Moves {
         io: &mut DeviceIo,
     ) -> bool {
         (run.slot..run.slot + run.count).any(|slot| {
-            let owner = map.slots().owner(slot);
+            let owner = map.slots().log_owner(slot);
             owner != NONE
                 && map.state(owner) & FRAGMENTS != 0
                 && !self.is_unmovable(owner, map, io)
@@ -122,7 +122,7 @@ impl Moves {
         let mut volatile = false;
         let mut unrecorded = false;
         for slot in run.slot..run.slot + run.count {
-            let owner = map.slots().owner(slot);
+            let owner = map.slots().log_owner(slot);
             if owner == NONE {
                 continue;
             }

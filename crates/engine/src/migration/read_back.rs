@@ -40,7 +40,8 @@ pub(crate) struct Promotions {
 impl ReadBack {
     fn shrink_read_back(&mut self, map: &Map, io: &mut DeviceIo) {
         self.shrink(|run| {
-            (run.slot..run.slot + run.count).any(|slot| names(map, map.slots().owner(slot), slot))
+            (run.slot..run.slot + run.count)
+                .any(|slot| names(map, map.slots().log_owner(slot), slot))
         });
         self.release_read_back(io);
     }
@@ -70,7 +71,7 @@ impl ReadBack {
         }
         let slots = map.slots();
         let slot = self.runs().find_map(|run| {
-            (run.slot..run.slot + run.count).find(|&slot| slots.owner(slot) == block)
+            (run.slot..run.slot + run.count).find(|&slot| slots.log_owner(slot) == block)
         })?;
         self.find(slot).map(|found| Found { count: 1, ..found })
     }

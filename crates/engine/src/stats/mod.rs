@@ -205,6 +205,8 @@ pub struct EngineStats {
     pub healed_drives: u64,
     /// Pages of home checksums that could not be read for long, so that what they knew is lost.
     pub lost_pages: u64,
+    /// Reads of pages of checksums.
+    pub page_reads: u64,
     /// Writes that were refused since nothing could make room for them.
     pub refused_without_room: u64,
     /// Writes that found their SSD full and went to another one.

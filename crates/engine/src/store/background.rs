@@ -166,6 +166,7 @@ impl Store {
         tiers: &mut Tiers,
         io: &mut DeviceIo,
     ) {
+        self.fit_pages();
         let known = (&self.metadata, &self.metadata_replica);
         let read = self.pages.read_done(page, ended, &mut self.checksums, known, io);
         let PageRead::Over { waiters, is_loaded } = read else { return };
@@ -308,6 +309,9 @@ impl Store {
     ) {
         let batches = self.batches();
         let begins = self.checkpoint.is_idle();
+        if begins {
+            self.fit_pages();
+        }
         let mut parts = Parts {
             io,
             metadata: &self.metadata,

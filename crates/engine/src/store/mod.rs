@@ -7,6 +7,7 @@
 
 pub(crate) mod background;
 pub(crate) mod commit;
+pub(crate) mod memory;
 pub(crate) mod resident;
 pub(crate) mod reuse;
 pub(crate) mod service;
@@ -26,7 +27,7 @@ use crate::store::reuse::DeferredFree;
 pub(crate) struct Store {
     pub(crate) map: Map,
     pub(crate) checksums: BlockChecksums,
-    /// Pages of home checksums that are being read.
+    /// Pages of checksums that are being read.
     pub(crate) pages: PageReads,
     pub(crate) journal: Journal,
     pub(crate) commit: Commit,
@@ -35,14 +36,18 @@ pub(crate) struct Store {
     /// Which drives hold the metadata, and which of those missed writes.
     pub(crate) metadata: MetadataHomes,
     pub(crate) deferred_free: DeferredFree,
+    /// Bytes of memory that the map and the pages of checksums may take, and pages at most.
+    memory_bytes: u64,
+    pages_max: usize,
 }
 
 impl Store {
-    /// Of no blocks, with a journal of this size.
-    pub(crate) fn new(journal_bytes: u64, checksum_pages_max: usize) -> Store {
+    /// Of no blocks, with a journal of this size. `memory`: bytes that the metadata may take, and pages of checksums at
+    /// most.
+    pub(crate) fn new(journal_bytes: u64, memory: (u64, usize), contents: bool) -> Store {
         Store {
             map: Map::new(Vec::new(), 0, 0),
-            checksums: BlockChecksums::new(checksum_pages_max),
+            checksums: BlockChecksums::new(memory.1, contents),
             pages: PageReads::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             commit: Commit::default(),
@@ -50,6 +55,8 @@ impl Store {
             metadata_replica: MetadataReplica::default(),
             metadata: MetadataHomes::default(),
             deferred_free: DeferredFree::default(),
+            memory_bytes: memory.0,
+            pages_max: memory.1,
         }
     }
 }

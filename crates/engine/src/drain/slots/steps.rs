@@ -1,6 +1,6 @@
 //! Moves of SSD slots off a drive that drains, step by step.
 
-use super::{LOOK_EVERY, drop_copies_of};
+use super::{GO_ON_AFTER, LOOK_EVERY, drop_copies_of};
 use crate::io::DeviceIo;
 use crate::map::{NONE, Run, Slot};
 use crate::migration::Migration;
@@ -122,7 +122,7 @@ impl Migration {
         let drain = self.evacuation.current.as_deref_mut().expect("asked above");
         drain.owns_move = begins;
         if !begins {
-            drain.looks_at = now + LOOK_EVERY;
+            drain.looks_at = now + if drain.goes_on { GO_ON_AFTER } else { LOOK_EVERY };
             if store.map.displaced_count() > 0 || store.map.pending_blocks() > 0 {
                 store.commit.note_pending(now);
             }

@@ -73,13 +73,12 @@ impl Audit<'_> {
         states: &States,
         findings: &mut Findings,
     ) {
-        let (state, owner) = (states.get(slot), self.store.map.slots().owner(slot));
-        if !state.holds() || owner != block {
-            findings.add(rule, || {
-                format!(
-                    "{what} names slot {slot} for block {block}: it is {state:?}, of block {owner}"
-                )
-            });
+        let (state, is_of_another) = (states.get(slot), states.is_of_another(slot, block));
+        if !state.holds() || is_of_another {
+            let whose = if is_of_another { ", and another block's" } else { "" };
+            let what =
+                || format!("{what} names slot {slot} for block {block}: it is {state:?}{whose}");
+            findings.add(rule, what);
         }
     }
 

@@ -49,6 +49,8 @@ impl State {
 /// All slots, by the first one of each drive.
 pub(super) struct States {
     of: BTreeMap<Slot, Vec<State>>,
+    /// Of those that the map names, or a record, the block.
+    blocks: BTreeMap<Slot, Logical>,
 }
 
 impl States {
@@ -56,6 +58,11 @@ impl States {
         let region = self.of.range(..=slot).next_back();
         let found = region.and_then(|(first, states)| states.get((slot - first) as usize));
         found.copied().unwrap_or(State::Unknown)
+    }
+
+    /// Is the slot another block's, as far as the map or a record says?
+    pub(crate) fn is_of_another(&self, slot: Slot, block: Logical) -> bool {
+        self.blocks.get(&slot).is_some_and(|&known| known != block)
     }
 
     fn known(&mut self, slot: Slot) -> Option<&mut State> {
@@ -104,10 +111,12 @@ impl Audit<'_> {
         let slots = self.store.map.slots();
         let unknown =
             |region: &SlotRegion| (region.first, vec![State::Unknown; region.count as usize]);
-        let mut states = States { of: slots.regions().iter().map(unknown).collect() };
+        let mut states =
+            States { of: slots.regions().iter().map(unknown).collect(), blocks: BTreeMap::new() };
         self.claim_free(&mut states);
         for (block, slot) in self.store.map.displaced_slots() {
             states.claim(slot, State::Displaced, findings);
+            states.blocks.insert(slot, block);
             if !slots.is_recorded(slot) {
                 let what =
                     || format!("slot {slot} is kept for block {block} and no record names it");
@@ -142,9 +151,7 @@ impl Audit<'_> {
         for slot in self.store.map.recorded_slots() {
             let state = states.get(slot);
             if !matches!(state, State::Current | State::Displaced) {
-                let owner = self.store.map.slots().owner(slot);
-                let what =
-                    || format!("a record names slot {slot} for block {owner}: it is {state:?}");
+                let what = || format!("a record names slot {slot}: it is {state:?}");
                 findings.add(Rule::SlotStates, what);
             }
         }
@@ -162,30 +169,28 @@ impl Audit<'_> {
     }
 
     fn claim_current(&self, states: &mut States, findings: &mut Findings) {
-        let slots = self.store.map.slots();
-        let mut current = 0;
-        for slot in slots.all() {
-            let owner = slots.owner(slot);
-            if owner == NONE || !slots.is_current(slot, owner) {
-                continue;
+        let map = &self.store.map;
+        for block in map.leaves().in_slots() {
+            let entry = map.entry(block);
+            let whole = [entry.ssd, entry.log].into_iter().filter(|slot| *slot != NONE);
+            let parts = map.fragments(block).iter().map(|part| part.slot);
+            for slot in whole.chain(parts) {
+                states.claim(slot, State::Current, findings);
+                states.blocks.insert(slot, block);
             }
-            current += 1;
-            states.claim(slot, State::Current, findings);
-            if !self.names_slot(owner, slot) {
-                let what =
-                    || format!("slot {slot} is current for block {owner}, which is elsewhere");
+        }
+        for slot in map.slots().all() {
+            let (is_place, state) = (map.slots().is_place(slot), states.get(slot));
+            if is_place != (state == State::Current) {
+                let what = || format!("slot {slot} is a place: {is_place}, and it is {state:?}");
+                findings.add(Rule::SlotStates, what);
+            }
+            let is_log = is_place && map.slots().is_log(slot);
+            if is_log && states.is_of_another(slot, map.slots().log_owner(slot)) {
+                let what = || format!("slot {slot} of a log is another block's than is kept");
                 findings.add(Rule::SlotStates, what);
             }
         }
-        let named = self.store.map.named_slots();
-        findings.equal(Rule::SlotStates, "current slots", current, named);
-    }
-
-    fn names_slot(&self, block: Logical, slot: Slot) -> bool {
-        let entry = self.store.map.entry(block);
-        entry.ssd == slot
-            || entry.log == slot
-            || self.store.map.fragments(block).iter().any(|fragment| fragment.slot == slot)
     }
 
     /// No slot of an SSD may get lost, and a log's segments count what lives in them.

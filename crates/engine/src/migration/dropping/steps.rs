@@ -1,17 +1,14 @@
 //! Copies on an SSD that are dropped, step by step.
 
-use super::{DROP_BLOCKS_MAX, DROP_LOOKS_MAX};
-use crate::format::pointer::NUMBERS_END;
+use super::{DROP_BLOCKS_MAX, DROP_BLOCKS_SEARCHED_MAX, DROP_LOOKS_MAX};
 use crate::io::DeviceIo;
-use crate::map::allocator::Allocator;
-use crate::map::entry::{HOME, SSD};
 use crate::map::objects::Objects;
-use crate::map::{Map, NONE, Touch};
+use crate::map::{Logical, Map, NONE, Touch};
 use crate::migration::moves::Moves;
 use crate::store::commit::Commit;
 
 impl Moves {
-    /// Drops SSD copies of blocks that are safe at home, the oldest allocations first.
+    /// Drops SSD copies of blocks that are safe at home.
     pub(crate) fn drop_clean_copies(
         &mut self,
         commit: &mut Commit,
@@ -26,76 +23,53 @@ impl Moves {
         {
             return;
         }
-        let mut dropped = 0;
-        let begins = self.dropping.looked;
+        let all = map.leaves().block_count() as Logical;
         // where nothing is under way there may be no next turn
-        let looks_max = if io.flights().is_empty() { NUMBERS_END } else { DROP_LOOKS_MAX };
-        for ssd in 0..io.ssds().len() {
-            let most = DROP_BLOCKS_MAX - dropped;
-            dropped += drop_copies_on(ssd, (begins, looks_max), most, map, objects, io);
+        let is_last = io.flights().is_empty();
+        let (looks_max, range) =
+            if is_last { (all, all) } else { (DROP_LOOKS_MAX, DROP_BLOCKS_SEARCHED_MAX) };
+        let mut left = range.min(all - self.dropping.searched);
+        let (mut dropped, mut looked) = (0, 0);
+        while left > 0 && looked < looks_max && dropped < DROP_BLOCKS_MAX {
+            let from = if self.dropping.cursor < all { self.dropping.cursor } else { 0 };
+            let end = all.min(from + left);
+            let found = map.leaves().next_clean(from, end);
+            let behind = found.map_or(end, |block| block + 1);
+            self.dropping.cursor = behind;
+            self.dropping.searched += behind - from;
+            left -= behind - from;
+            looked += 1;
+            if let Some(block) = found {
+                dropped += usize::from(drop_copy(block, map, objects, io));
+            }
         }
-        self.dropping.looked = 0;
         if dropped > 0 {
+            self.dropping.searched = 0;
             io.stats_mut().copies_dropped += dropped as u64;
             commit.note_pending(io.now());
             return;
         }
         // the next turn goes on behind these; once it has seen all, nothing is there to be dropped
-        let looked = begins + looks_max;
-        assert!(looked > begins, "each step of a search comes further");
-        let slots_of = |allocator: &Allocator| allocator.slot_count();
-        if looked < map.allocators().iter().map(slots_of).max().unwrap_or(0) {
-            self.dropping.looked = looked;
-            return;
+        assert!(self.dropping.searched <= all, "each block is looked at once in a search");
+        if self.dropping.searched == all {
+            self.dropping.searched = 0;
+            self.dropping.nothing = Some(commit.durable());
         }
-        self.dropping.nothing = Some(commit.durable());
     }
 }
 
-/// Drops at most so many clean copies on one SSD, and returns how many. They are looked for `begins` slots
-/// behind where its next write goes, in at most `looks_max` slots.
-fn drop_copies_on(
-    ssd: usize,
-    (begins, looks_max): (u64, u64),
-    most: usize,
-    map: &mut Map,
-    objects: &Objects,
-    io: &DeviceIo,
-) -> usize {
-    let allocator = &map.allocators()[ssd];
-    let (start, count) = (allocator.cursor(), allocator.slot_count());
-    let region = map.slots().regions()[ssd];
-    assert!(region.device == io.ssds()[ssd], "the slots of SSDs are numbered as these are");
-    assert!(region.count == count, "an allocator has the slots of its SSD");
-    assert!(count == 0 || region.contains(start), "the next write goes to a slot of the SSD");
-    let first = region.first;
-    let mut offset = ((start - first) + begins) % count.max(1);
-    let mut dropped = 0;
-    for _ in 0..count.min(looks_max) {
-        if dropped == most {
-            break;
-        }
-        let slot = first + offset;
-        offset = if offset + 1 == count { 0 } else { offset + 1 };
-        let owner = map.slots().owner(slot);
-        if owner == NONE || map.state(owner) != SSD | HOME {
-            continue;
-        }
-        // a record has to name another place before
-        if !map.leaves().recorded_home(owner) {
-            continue;
-        }
-        // nobody else has it where the drive of its home is asked nothing any more
-        let (home, _) = objects.home_of(owner, io);
-        if io[home].is_out() {
-            continue;
-        }
-        if map.entry(owner).ssd == slot && map.drop_place(owner, slot) {
-            map.touch(Touch { logical: owner, count: 1 }, NONE, true);
-            dropped += 1;
-        }
+/// Drops the clean copy of a block, if it can go.
+fn drop_copy(block: Logical, map: &mut Map, objects: &Objects, io: &DeviceIo) -> bool {
+    // a record has to name the home before, and where its drive is asked nothing any more nobody else has it
+    let (home, _) = objects.home_of(block, io);
+    if !map.leaves().recorded_home(block) || io[home].is_out() {
+        return false;
     }
-    dropped
+    let slot = map.entry(block).ssd;
+    let is_dropped = map.drop_place(block, slot);
+    assert!(is_dropped, "block {block} lies on an SSD");
+    map.touch(Touch { logical: block, count: 1 }, NONE, true);
+    true
 }
 
 #[cfg(test)]
@@ -135,9 +109,9 @@ mod tests {
         let (objects, mut commit, mut moves) =
             (Objects::new(10), Commit::default(), Moves::default());
         io.note_wait_for_space();
-        moves.dropping.looked = 3;
+        (moves.dropping.cursor, moves.dropping.searched) = (3, 3);
         moves.drop_clean_copies(&mut commit, &mut map, &objects, &mut io);
-        assert_eq!((io.stats().copies_dropped, moves.dropping.looked), (0, 0));
+        assert_eq!((io.stats().copies_dropped, moves.dropping.searched), (0, 0));
         assert!(moves.dropping.found_nothing(commit.durable()));
     }
 }

@@ -1,0 +1,132 @@
+//! How much memory may the metadata take, and how much of it is left for pages of checksums?
+//!
+//! Where blocks lie is always in memory, and goes with what has been written. What it leaves of the bound is the cache
+//! of pages of checksums.
+
+use crate::config::{DeviceConfig, Role};
+use crate::format::page::Checksums;
+use crate::map::checksums::BlockChecksums;
+use crate::store::Store;
+use tandem_block::{BLOCK_BYTES, GIB, MIB, TIB};
+
+/// The bound for each TiB of SSD, and of hard drive (issue of the product: 2 GiB and 32 MiB).
+const OF_SSD_TIB_BYTES: u64 = 2 * GIB;
+const OF_HDD_TIB_BYTES: u64 = 32 * MIB;
+/// … and for each pool beside that.
+const OF_POOL_BYTES: u64 = 64 * MIB;
+/// What a slot of an SSD takes, by calculation: five bytes and an eighth of room, and three bits.
+const OF_SLOT_BYTES: u64 = 6;
+/// Pages in memory at least, and what one takes with its place in the cache.
+const PAGES_MIN: usize = 256;
+const PAGE_BYTES: usize = size_of::<Checksums>() + 64;
+
+/// Bytes of all drives of a role.
+fn bytes_of(devices: &[DeviceConfig], role: Role) -> u64 {
+    devices.iter().filter(|device| device.role == role).map(|device| device.capacity_bytes).sum()
+}
+
+fn share(bytes: u64, of_tib_bytes: u64) -> u64 {
+    (u128::from(bytes) * u128::from(of_tib_bytes) / u128::from(TIB)) as u64
+}
+
+/// The bound where nobody has said one.
+pub fn metadata_memory_default_bytes(devices: &[DeviceConfig]) -> u64 {
+    let (ssds, hdds) = (bytes_of(devices, Role::Ssd), bytes_of(devices, Role::Hdd));
+    OF_POOL_BYTES + share(ssds, OF_SSD_TIB_BYTES) + share(hdds, OF_HDD_TIB_BYTES)
+}
+
+/// The least bound that a pool can be given: all slots of its SSDs, and a few pages.
+pub fn metadata_memory_least_bytes(devices: &[DeviceConfig]) -> u64 {
+    let slots = bytes_of(devices, Role::Ssd) / BLOCK_BYTES;
+    let hdds = bytes_of(devices, Role::Hdd);
+    OF_POOL_BYTES / 4 + slots * OF_SLOT_BYTES + share(hdds, OF_HDD_TIB_BYTES / 4)
+}
+
+/// What the metadata takes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetadataMemory {
+    /// The bound. Where blocks lie may take more, if blocks of hard drives and of SSDs lie in a worse mix than any
+    /// that was measured.
+    pub bound_bytes: u64,
+    /// Where blocks lie, and what waits for a checkpoint.
+    pub map_bytes: u64,
+    /// Pages of checksums.
+    pub cached_bytes: u64,
+}
+
+impl Store {
+    /// How many pages there is room for, beside where blocks lie.
+    pub(crate) fn fit_pages(&mut self) {
+        let used = self.map.memory_bytes() + self.checksums.waiting_bytes();
+        let left = (self.memory_bytes as usize).saturating_sub(used) / PAGE_BYTES;
+        self.checksums.set_pages_max(left.max(PAGES_MIN).min(self.pages_max));
+    }
+
+    /// What the metadata takes now.
+    pub(crate) fn metadata_memory(&self) -> MetadataMemory {
+        MetadataMemory {
+            bound_bytes: self.memory_bytes,
+            map_bytes: (self.map.memory_bytes() + self.checksums.waiting_bytes()) as u64,
+            cached_bytes: (self.checksums.page_count() * PAGE_BYTES) as u64,
+        }
+    }
+}
+
+impl BlockChecksums {
+    /// Bytes of values that wait for a checkpoint, by calculation: a value takes 48 where it is alone in its page.
+    fn waiting_bytes(&self) -> usize {
+        self.fresh_count() * 48
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::WriteCache;
+    use crate::profile::SsdProfile;
+
+    fn devices(ssd_tib: u64, hdd_tib: u64) -> Vec<DeviceConfig> {
+        let drive = |role, tib| DeviceConfig {
+            role,
+            capacity_bytes: tib * TIB,
+            write_cache: WriteCache::Volatile,
+            depth: 32,
+            uuid: 1,
+            hdd_profile: None,
+            ssd_profile: SsdProfile::default(),
+        };
+        vec![drive(Role::Ssd, ssd_tib), drive(Role::Hdd, hdd_tib)]
+    }
+
+    #[test]
+    fn the_bound_goes_with_the_drives() {
+        for (ssd_tib, hdd_tib) in [(1, 8), (4, 64), (16, 720)] {
+            let devices = devices(ssd_tib, hdd_tib);
+            let (usual, least) =
+                (metadata_memory_default_bytes(&devices), metadata_memory_least_bytes(&devices));
+            assert_eq!(usual, 64 * MIB + ssd_tib * 2 * GIB + hdd_tib * 32 * MIB);
+            assert!(least * 4 <= usual * 3 && least * 2 >= usual, "{ssd_tib}: {least} of {usual}");
+        }
+    }
+
+    /// What the map takes leaves less for pages, down to a few.
+    #[test]
+    fn pages_get_what_the_map_leaves() {
+        let mut store = Store::new(MIB, (3 * MIB, usize::MAX), true);
+        store.fit_pages();
+        assert_eq!(store.checksums.pages_max(), 3 * MIB as usize / PAGE_BYTES);
+        store.map = crate::map::Map::filled(100_000, 0, 1_000_000);
+        assert!(store.map.memory_bytes() > 400_000);
+        store.fit_pages();
+        let left = store.checksums.pages_max();
+        assert!((PAGES_MIN..3 * MIB as usize / PAGE_BYTES - 90).contains(&left), "{left}");
+        store.memory_bytes = 0;
+        store.fit_pages();
+        assert_eq!(store.checksums.pages_max(), PAGES_MIN);
+        store.pages_max = 3;
+        store.fit_pages();
+        assert_eq!(store.checksums.pages_max(), 3);
+        let memory = store.metadata_memory();
+        assert_eq!((memory.bound_bytes, memory.cached_bytes), (0, 0));
+    }
+}
