@@ -48,6 +48,19 @@ pub enum ConfigError {
         /// The names there are.
         known: String,
     },
+    /// Memory for the metadata that does not do for these drives.
+    #[error(
+        "the metadata of these drives needs at least {least_mib}MiB of memory, and may take {given_mib}MiB: \
+         write metadata = \"{least_mib}MiB\" or more under [memory], or leave it out for {usual_mib}MiB"
+    )]
+    Memory {
+        /// What it may take, in MiB.
+        given_mib: u64,
+        /// The least, in MiB.
+        least_mib: u64,
+        /// Where nothing is said, in MiB.
+        usual_mib: u64,
+    },
     /// More streams than can be told apart.
     #[error("there are {found} streams, and at most {max} are told apart")]
     Streams {

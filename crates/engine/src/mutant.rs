@@ -62,8 +62,6 @@ pub enum Mutant {
     MoveWithoutCompare,
     /// What comes to a tier counts although the block has changed since it was read.
     StalePromoting,
-    /// A copy that leaves a tier is given up before it is recorded where else the block is.
-    LeaveUnrecorded,
     /// A pair's region is written to before it is marked.
     WriteBeforeMark,
     /// A FLUSH of a pair flushes no leg.
@@ -108,7 +106,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 49] = [
+    pub const ALL: [Mutant; 48] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -137,7 +135,6 @@ impl Mutant {
         Mutant::TailByPlace,
         Mutant::MoveWithoutCompare,
         Mutant::StalePromoting,
-        Mutant::LeaveUnrecorded,
         Mutant::WriteBeforeMark,
         Mutant::PairFlushIgnored,
         Mutant::PairJournalTrimmedEarly,

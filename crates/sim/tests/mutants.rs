@@ -279,13 +279,6 @@ fn stale_promoting() {
 }
 
 #[test]
-fn leave_unrecorded() {
-    caught(Mutant::LeaveUnrecorded, Campaign { stride: 1, lives: 1, ..OFTEN }, |seed| {
-        tiered(seed, "cold-dst")
-    });
-}
-
-#[test]
 fn reuse_under_read() {
     caught(Mutant::ReuseUnderRead, SELDOM, |seed| {
         let mix = Mix { read: 400_000, flush: 0, zero: 0, fua: 0 };

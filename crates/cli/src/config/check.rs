@@ -39,6 +39,8 @@ pub(super) fn check(
     let name = name(&parsed.pool.name, "pool")?;
     let metadata_replica_lag = parsed.pool.metadata_replica_lag.as_ref().map(lag).transpose()?;
     let read_back_bytes = parsed.pool.read_back.as_ref().map(read_back).transpose()?;
+    let metadata = parsed.memory.metadata.as_ref();
+    let metadata_memory_bytes = metadata.map(limits::any_memory).transpose()?;
     let mut devices: Vec<PoolDevice> = Vec::new();
     let mut legs: Vec<PoolLeg> = Vec::new();
     for entry in &parsed.device {
@@ -93,6 +95,7 @@ pub(super) fn check(
         name,
         metadata_replica_lag,
         read_back_bytes,
+        metadata_memory_bytes,
         promote_after_reads,
         devices,
         legs,

@@ -25,6 +25,8 @@ pub(super) struct File {
     #[serde(default)]
     pub qos: Qos,
     #[serde(default)]
+    pub memory: Memory,
+    #[serde(default)]
     pub serve: Serve,
     #[serde(default)]
     pub client: Vec<Spanned<Client>>,
@@ -232,6 +234,12 @@ pub(super) struct Qos {
     pub overcommit: bool,
     pub depth: Option<Spanned<i64>>,
     pub background: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Memory {
+    pub metadata: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -86,7 +86,7 @@ fn timeout(value: &Option<Spanned<String>>, what: &str) -> Result<Option<Duratio
 }
 
 fn memory(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
-    let bytes = Quantity::Bytes.parse(value.get_ref()).map_err(|why| Fault::at(value, why))?;
+    let bytes = any_memory(value)?;
     if bytes < least {
         let text = format!(
             "that is too little for the largest requests: it is {}MiB at least",
@@ -94,6 +94,12 @@ fn memory(value: &Spanned<String>, least: u64) -> Result<u64, Fault> {
         );
         return Err(Fault::at(value, text));
     }
+    Ok(bytes)
+}
+
+/// So much memory, whatever it is for. The least of what is for the metadata goes with the drives.
+pub(super) fn any_memory(value: &Spanned<String>) -> Result<u64, Fault> {
+    let bytes = Quantity::Bytes.parse(value.get_ref()).map_err(|why| Fault::at(value, why))?;
     if bytes > BYTES_MAX {
         return Err(Fault::at(value, "no machine has so much memory"));
     }

@@ -57,6 +57,8 @@ pub struct PoolConfig {
     pub metadata_replica_lag: Option<Duration>,
     /// RAM for reads of redirected data, if the engine's default will not do.
     pub read_back_bytes: Option<u64>,
+    /// RAM for where blocks lie and for their checksums, if the engine's default will not do.
+    pub metadata_memory_bytes: Option<u64>,
     /// How many reads bring a redirected block to an SSD, if the engine's default will not do.
     pub promote_after_reads: Option<u32>,
     /// Its drives, in the order of their ids.
@@ -320,6 +322,7 @@ impl PoolConfig {
         config.metadata_replica_lag =
             self.metadata_replica_lag.unwrap_or(config.metadata_replica_lag);
         config.read_back_bytes = self.read_back_bytes.unwrap_or(config.read_back_bytes);
+        config.metadata_memory_bytes = self.metadata_memory_bytes;
         config.promote_after_reads = self.promote_after_reads.unwrap_or(config.promote_after_reads);
         config.format = false;
         config.qos = self.promises.config();

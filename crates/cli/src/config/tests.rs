@@ -52,6 +52,14 @@ fn the_example_of_the_design_is_read() {
     let read_back = changed(lag, "read_back = \"16MiB\"\npromote_after = 2");
     let config = parse(&read_back).expect("good").engine_config(&[1 << 34, 1 << 36]);
     assert_eq!((config.read_back_bytes, config.promote_after_reads), (16 << 20, 2));
+    let memory = changed("[serve]", "[memory]\nmetadata = \"3GiB\"\n[serve]");
+    let config = parse(&memory).expect("good").engine_config(&[1 << 34, 1 << 36]);
+    assert_eq!(config.metadata_memory_bytes, Some(3 << 30));
+    for (value, said) in [("3", "write sizes like"), ("9000000TiB", "so much")] {
+        let wrong = memory.replace("3GiB", value);
+        let error = parse(&wrong).expect_err(value).to_string();
+        assert!(error.contains(said), "{value}: {error}");
+    }
     let too_much = parse(&changed(lag, "read_back = \"1GiB\"")).expect_err("too much");
     assert!(too_much.text.contains("256MiB at most"), "{too_much}");
     let by_itself =

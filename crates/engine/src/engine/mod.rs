@@ -182,6 +182,7 @@ impl Engine {
         if config.gone.len() >= found || config.gone.iter().any(is_wrong) {
             return Err(ConfigError::AllGone);
         }
+        memory::check(&config)?;
         if let Some(successor) = config.successor {
             let is_pair = config.pairs.iter().any(|pair| pair.device == successor.device);
             let whole = config.placement == Placement::Mapped && config.absent.is_empty();

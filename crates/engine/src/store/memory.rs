@@ -3,7 +3,8 @@
 //! Where blocks lie is always in memory, and goes with what has been written. What it leaves of the bound is the cache
 //! of pages of checksums.
 
-use crate::config::{DeviceConfig, Role};
+use crate::config::{DeviceConfig, EngineConfig, Role};
+use crate::config_error::ConfigError;
 use crate::format::page::Checksums;
 use crate::map::checksums::BlockChecksums;
 use crate::store::Store;
@@ -40,6 +41,22 @@ pub fn metadata_memory_least_bytes(devices: &[DeviceConfig]) -> u64 {
     let slots = bytes_of(devices, Role::Ssd) / BLOCK_BYTES;
     let hdds = bytes_of(devices, Role::Hdd);
     OF_POOL_BYTES / 4 + slots * OF_SLOT_BYTES + share(hdds, OF_HDD_TIB_BYTES / 4)
+}
+
+/// Is what the metadata may take enough?
+///
+/// # Errors
+/// It is less than these drives need at least.
+pub(crate) fn check(config: &EngineConfig) -> Result<(), ConfigError> {
+    let least = metadata_memory_least_bytes(&config.devices);
+    match config.metadata_memory_bytes {
+        Some(given) if given < least => Err(ConfigError::Memory {
+            given_mib: given / MIB,
+            least_mib: least.div_ceil(MIB),
+            usual_mib: metadata_memory_default_bytes(&config.devices) / MIB,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// What the metadata takes in memory.
@@ -106,6 +123,21 @@ mod tests {
                 (metadata_memory_default_bytes(&devices), metadata_memory_least_bytes(&devices));
             assert_eq!(usual, 64 * MIB + ssd_tib * 2 * GIB + hdd_tib * 32 * MIB);
             assert!(least * 4 <= usual * 3 && least * 2 >= usual, "{ssd_tib}: {least} of {usual}");
+        }
+    }
+
+    #[test]
+    fn a_bound_that_does_not_do_is_refused_with_one_that_does() {
+        let mut config = EngineConfig::with_drives(devices(1, 8), Vec::new());
+        let least = metadata_memory_least_bytes(&config.devices).div_ceil(MIB);
+        for (given, is_refused) in [(None, false), (Some(least), false), (Some(least - 1), true)] {
+            config.metadata_memory_bytes = given.map(|mib| mib * MIB);
+            let checked = check(&config);
+            assert_eq!(checked.is_err(), is_refused, "{given:?}: {checked:?}");
+            if let Err(error) = checked {
+                let said = error.to_string();
+                assert!(said.contains(&format!("metadata = \"{least}MiB\"")), "{said}");
+            }
         }
     }
 

@@ -7,7 +7,6 @@ use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Slot, Touch};
 use crate::migration::Migration;
 use crate::migration::moves::{HOMED_BLOCKS_MAX, Moves};
-use crate::mutant::Mutant;
 use crate::policy::Policy;
 use crate::requests::Requests;
 use crate::store::Store;
@@ -61,9 +60,8 @@ impl Tiers {
             return Need::Merge;
         }
         if state & HOME != 0 {
-            let slot = map.entry(block).ssd;
-            let safe = map.leaves().recorded_home(block) || io.breaks(Mutant::LeaveUnrecorded);
-            return if safe { Need::Drop(slot) } else { Need::Wait };
+            // its slot is kept until a record has named the home
+            return Need::Drop(map.entry(block).ssd);
         }
         if moves.is_homed(block) || io[objects.home_of(block, io).0].is_faulted() {
             return Need::Wait;
