@@ -180,6 +180,7 @@ pub fn superblocks() -> Vec<Vec<u8>> {
         has_moved_homes: index == 1,
         has_metadata_replica: false,
         lagging: 0,
+        compatible: 1 << 63,
         successor: None,
     };
     let told = Successor { state: SuccessorState::Replaced, index: 1, uuid: 3 };

@@ -27,6 +27,7 @@ mod pool_cut;
 mod pool_damage;
 mod pool_drain;
 mod pool_format;
+mod pool_image;
 mod pool_pair;
 mod pool_replace;
 mod pool_serve;

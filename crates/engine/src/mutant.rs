@@ -62,6 +62,8 @@ pub enum Mutant {
     MoveWithoutCompare,
     /// What comes to a tier counts although the block has changed since it was read.
     StalePromoting,
+    /// A page of checksums that is read while a checkpoint writes it lacks what is written.
+    ForgetsCarried,
     /// A pair's region is written to before it is marked.
     WriteBeforeMark,
     /// A FLUSH of a pair flushes no leg.
@@ -106,7 +108,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 48] = [
+    pub const ALL: [Mutant; 49] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -135,6 +137,7 @@ impl Mutant {
         Mutant::TailByPlace,
         Mutant::MoveWithoutCompare,
         Mutant::StalePromoting,
+        Mutant::ForgetsCarried,
         Mutant::WriteBeforeMark,
         Mutant::PairFlushIgnored,
         Mutant::PairJournalTrimmedEarly,

@@ -66,6 +66,7 @@ pub enum Met {
     TierChanges,
     Snapshots,
     ObjectsRemoved,
+    PageReads,
 }
 
 /// What each count is called, in the order of `Met`.
@@ -123,6 +124,7 @@ const NAMES: [&str; COUNTS] = [
     "tiers changed",
     "snapshots asked for",
     "objects removed",
+    "pages of checksums read",
 ];
 
 impl Met {
@@ -132,7 +134,7 @@ impl Met {
     }
 }
 
-const COUNTS: usize = Met::ObjectsRemoved as usize + 1;
+const COUNTS: usize = Met::PageReads as usize + 1;
 
 /// Counts of what was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,6 +212,7 @@ impl Coverage {
         let stats = engine.stats();
         self.add(Met::Checkpoints, stats.checkpoints);
         self.add(Met::JournalTurns, engine.journal_turns());
+        self.add(Met::PageReads, stats.page_reads);
         self.add(Met::BlocksHome, stats.moves);
         self.add(Met::LogGcBytes, stats.devices.iter().map(|d| d.gc_bytes).sum());
         self.add(Met::Merges, stats.merged);

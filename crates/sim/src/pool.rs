@@ -106,6 +106,8 @@ pub struct Tuning {
     pub read_back_bytes: u64,
     /// Reads of a log's block that promote it; 0: none does.
     pub promote_after_reads: u32,
+    /// Pages of checksums in RAM at most.
+    pub checksum_pages_max: usize,
     /// The order of service; all but the first tell streams apart, of which there are four.
     pub order: &'static str,
 }
@@ -128,6 +130,7 @@ impl Default for Tuning {
             ssd_write_budget_bytes: None,
             read_back_bytes: 256 * KIB,
             promote_after_reads: 0,
+            checksum_pages_max: 3,
             order: ORDERS[0].name,
         }
     }
@@ -181,6 +184,7 @@ impl SwarmConfig {
             depth: rng.between(1, 8) as usize,
             volume_bytes: 12 * MIB,
             footprint_offset_bytes: 0,
+            apart_bytes: 0,
             footprint_bytes: [512 * KIB, 2 * MIB, 12 * MIB][rng.below(3) as usize],
             length_bytes_max: [8 * KIB, 64 * KIB, 256 * KIB][rng.below(3) as usize],
             unaligned_ppm: [0, 200_000, 700_000][rng.below(3) as usize],
@@ -262,7 +266,7 @@ impl SwarmConfig {
         config.eager_logs(seed);
         // what leaves the logs by being read again would keep them from filling
         config.tuning.promote_after_reads = 0;
-        config.tuning.log_percent = 4;
+        config.tuning.log_percent = 3;
         config
     }
 
@@ -290,6 +294,22 @@ impl SwarmConfig {
         config.tuning.log_segment_bytes = [64 * KIB, 32 * KIB][(seed / 2 % 2) as usize];
         config.tuning.log_percent = 1;
         config.tuning.flush_ns = 200_000_000; // tails are copied
+        config
+    }
+
+    /// A volume of 192 groups of blocks of which many are used a little, and a cache of two pages of checksums: 1 %.
+    pub fn paged(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::tiny(seed, policy, requests);
+        config.sizes = (16 * MIB, 1152 * MIB);
+        config.drives = [(1, 1), (2, 1)][(seed % 2) as usize];
+        config.shape.volume_bytes = 768 * MIB;
+        config.shape.footprint_bytes = 2 * MIB;
+        config.shape.apart_bytes = 24 * MIB;
+        config.shape.length_bytes_max = [8 * KIB, 32 * KIB][(seed / 2 % 2) as usize];
+        config.shape.mix = Mix { read: 350_000, flush: 80_000, zero: 30_000, fua: 40_000 };
+        config.tuning.log_percent = 1;
+        config.tuning.checksum_pages_max = 2;
+        config.tuning.writeback_percent = (10, 2);
         config
     }
 
@@ -464,7 +484,7 @@ impl SwarmConfig {
             writeback_low_percent: tuning.writeback_percent.1,
             writeback_idle: Duration::from_ms(4),
             writeback_run_bytes: 256 * KIB,
-            checksum_pages_max: 3,
+            checksum_pages_max: tuning.checksum_pages_max,
             replacement_mark_bytes: 512 * KIB,
             replacement_region_bytes: 128 * KIB,
             budgets: vec![

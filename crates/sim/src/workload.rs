@@ -15,6 +15,8 @@ pub struct Shape {
     pub footprint_bytes: u64,
     /// … and where that begins.
     pub footprint_offset_bytes: u64,
+    /// Its pieces of 64 KiB begin so many bytes apart; 0: it is in one.
+    pub apart_bytes: u64,
     /// Longest request in bytes.
     pub length_bytes_max: u64,
     /// Requests that begin and end anywhere, not at 4 KiB, in ppm.
@@ -29,6 +31,8 @@ pub struct Shape {
 
 /// A hot spot is such a part of what is used.
 const HOT_PART: u64 = 16;
+/// Bytes of a piece of the footprint, where pieces lie apart.
+const PIECE_BYTES: u64 = 64 << 10;
 
 /// Shares of the kinds of request, in ppm; the rest are writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,9 +86,14 @@ impl Shape {
         let used_bytes =
             if is_hot { self.footprint_bytes / HOT_PART } else { self.footprint_bytes };
         let places = used_bytes.saturating_sub(length) / grain + 1;
+        let at = rng.below(places) * grain;
+        let at = match self.apart_bytes {
+            0 => at,
+            apart => at / PIECE_BYTES * apart + at % PIECE_BYTES,
+        };
         Step {
             op,
-            offset_bytes: self.footprint_offset_bytes + rng.below(places) * grain,
+            offset_bytes: self.footprint_offset_bytes + at,
             length_bytes: length,
             fua: op == Op::Write && rng.chance_ppm(mix.fua),
             pause,

@@ -395,7 +395,7 @@ fn joins_without_the_double() {
     let campaign = Campaign { window: (60, 1_500), stride: 13, ..TO_THE_END };
     caught(Mutant::ReplacementSingle, campaign, |seed| {
         // an SSD leaves
-        let mut config = SwarmConfig::added(2 * (46 + seed), "mios-d", 300);
+        let mut config = SwarmConfig::added(2 * (67 + seed), "mios-d", 300);
         config.replace.as_mut().expect("another one comes").then = None;
         config
     });
@@ -454,7 +454,7 @@ fn drained_too_early() {
 fn leaves_lagging() {
     let often = Campaign { stride: 5, recovery_stride: 0, lives: 4, more_requests: 60, ..OFTEN };
     caught(Mutant::LeavesLagging, Hunt::SlowRoots(often), |seed| {
-        let mut config = SwarmConfig::drained(3 + seed, "mios-d", 200);
+        let mut config = SwarmConfig::drained(23 + seed, "mios-d", 200);
         config.drives = (2, 1);
         let plan = config.drain.as_mut().expect("a drive is drained");
         (plan.device, plan.cancels, plan.lingers) = (DeviceId(1), None, 0);
@@ -468,6 +468,12 @@ fn leaves_lagging() {
 fn rehomed_volatile() {
     let lines = ["vacated/ssd-first/301", "vacated/mios-d/301"];
     caught_by(Mutant::RehomedVolatile, &lines, "is at home as [0, 0, 0, 0, 0, 0, 0, 0]");
+}
+
+/// A page of checksums leaves RAM while a checkpoint writes it, and is read again where it was.
+#[test]
+fn forgets_carried() {
+    caught_in_service(Mutant::ForgetsCarried, &["paged/ssd-first/2", "paged/mios-e/2"]);
 }
 
 /// What was written and answered while a discard over several runs was under way.
@@ -561,8 +567,8 @@ fn base_unpinned() {
 /// A home counts for the version that was copied, and the slot holds a newer one.
 #[test]
 fn home_by_slot() {
-    let lines = ["service/mios-d/738", "service/ssd-first/739"];
-    caught_by(Mutant::HomeBySlot, &lines, "is at home as");
+    let lines = ["service/ssd-first/1020", "service/even-split/1020"];
+    caught_by(Mutant::HomeBySlot, &lines, "checksum mismatch on device 1 and no good copy");
 }
 
 /// The only SSD is rolled back, and the drive that follows knows better.
@@ -602,7 +608,7 @@ fn leaf_in_place() {
 /// A commit of a pool of hard drives alone has failed, and FLUSH waits for ever.
 #[test]
 fn never_tries_again() {
-    caught_by(Mutant::NeverTriesAgain, &["nth/ssd-first/134", "nth/mios-d/392"], "requests hang");
+    caught_by(Mutant::NeverTriesAgain, &["nth/mios-d/544", "nth/ssd-first/584"], "requests hang");
 }
 
 /// Another copy is read, newer than the fragments that are laid over it.

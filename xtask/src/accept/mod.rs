@@ -10,6 +10,7 @@ mod loris;
 mod paired;
 mod spine;
 mod steering;
+mod swarm;
 mod trust;
 
 use crate::row::{Row, print_table};

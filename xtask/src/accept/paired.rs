@@ -12,8 +12,24 @@ use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The commit before.
-const BEFORE: &str = "7e05906";
+/// A commit that this version is measured against.
+#[derive(Clone, Copy)]
+pub(super) enum Before {
+    /// Before the walls inside the engine were built.
+    House,
+    /// When they stood.
+    EndOfHouse,
+}
+
+impl Before {
+    fn commit(self) -> &'static str {
+        match self {
+            Before::House => "7e05906",
+            Before::EndOfHouse => "84dd626",
+        }
+    }
+}
+
 const ROUNDS: usize = 7;
 /// Replays of each kind take a second or two.
 const REPLAYS: usize = 15;
@@ -46,18 +62,19 @@ const LOADS: [(&str, &str, u32); 6] = [
 ];
 
 /// The commit before, in a folder of its own.
-fn checkout() -> Result<PathBuf> {
-    let folder = cargo::root().join("target/accept/before");
+fn checkout(before: Before) -> Result<PathBuf> {
+    let commit = before.commit();
+    let folder = cargo::root().join(format!("target/accept/{commit}"));
     if !folder.join("Cargo.toml").exists() {
         let status = Command::new("git")
             .current_dir(cargo::root())
             .args(["worktree", "add", "--force", "--detach"])
             .arg(&folder)
-            .arg(BEFORE)
+            .arg(commit)
             .status()
             .context("starting git")?;
         if !status.success() {
-            bail!("commit {BEFORE} cannot be checked out: {status}; fetch the whole history");
+            bail!("commit {commit} cannot be checked out: {status}; fetch the whole history");
         }
     }
     Ok(folder)
@@ -67,8 +84,8 @@ fn checkout() -> Result<PathBuf> {
 ///
 /// # Errors
 /// If one of the two does not build.
-pub(super) fn programs(words: &[&str], program: &str) -> Result<[PathBuf; 2]> {
-    let folder = checkout()?;
+pub(super) fn programs(before: Before, words: &[&str], program: &str) -> Result<[PathBuf; 2]> {
+    let folder = checkout(before)?;
     let name = program.rsplit('/').next().expect("a name");
     let now = cargo::build(&[words, &["--release"]].concat(), name)?;
     Ok([build(&folder, words, program)?, now])
@@ -93,19 +110,20 @@ fn build(folder: &Path, words: &[&str], program: &str) -> Result<PathBuf> {
 ///
 /// # Errors
 /// If one of the two programs does not build or run.
-pub(super) fn replays(wanted_percent: u32) -> Result<Vec<Row>> {
+pub(super) fn replays(before: Before, wanted_percent: u32) -> Result<Vec<Row>> {
     let words = ["-p", "tandem-sim", "--example", "virtual_time"];
-    let programs = programs(&words, "examples/virtual_time")?;
+    let programs = programs(before, &words, "examples/virtual_time")?;
     let mut rows = Vec::new();
     for workload in WORKLOADS {
         for policy in POLICIES {
             let mut ratios = Vec::new();
             for round in 0..REPLAYS {
-                let [before, now] =
+                let [then, now] =
                     both(round, |it| cost(&output(programs[it].as_path(), policy, workload)?))?;
-                ratios.push(before / now);
+                ratios.push(then / now);
             }
-            rows.push(row(&format!("replay, {policy}, {workload}"), ratios, wanted_percent));
+            let what = format!("replay, {policy}, {workload}");
+            rows.push(row(&what, ratios, (before, wanted_percent)));
         }
     }
     Ok(rows)
@@ -148,16 +166,16 @@ fn cost(text: &str) -> Result<f64> {
 ///
 /// # Errors
 /// If one of the two does not build.
-pub(super) fn tandems() -> Result<[PathBuf; 2]> {
-    programs(&["-p", "tandem", "--bin", "tandem"], "tandem")
+pub(super) fn tandems(before: Before) -> Result<[PathBuf; 2]> {
+    programs(before, &["-p", "tandem", "--bin", "tandem"], "tandem")
 }
 
 /// Requests a second of a volume in memory.
 ///
 /// # Errors
 /// If one of the two cannot be served or fio cannot run.
-pub(super) fn nbd(wanted_percent: u32) -> Result<Vec<Row>> {
-    let tandems = tandems()?;
+pub(super) fn nbd(before: Before, wanted_percent: u32) -> Result<Vec<Row>> {
+    let tandems = tandems(before)?;
     let place = std::env::temp_dir();
     let served: Vec<(Pool, Server)> = tandems
         .iter()
@@ -173,10 +191,11 @@ pub(super) fn nbd(wanted_percent: u32) -> Result<Vec<Row>> {
         let mut ratios = Vec::new();
         for round in 0..ROUNDS {
             let rate = |it: usize| fio(pattern, block, depth, &served[it].0.uri("vol0"), true);
-            let [before, now] = both(round, rate)?;
-            ratios.push(now / before);
+            let [then, now] = both(round, rate)?;
+            ratios.push(now / then);
         }
-        rows.push(row(&format!("NBD {pattern} {block} depth {depth}"), ratios, wanted_percent));
+        let what = format!("NBD {pattern} {block} depth {depth}");
+        rows.push(row(&what, ratios, (before, wanted_percent)));
     }
     Ok(rows)
 }
@@ -196,12 +215,17 @@ fn fio(pattern: &str, block: &str, depth: u32, uri: &str, timed: bool) -> Result
 }
 
 /// What the median of the ratios says.
-pub(super) fn row(what: &str, mut ratios: Vec<f64>, wanted_percent: u32) -> Row {
+pub(super) fn row(
+    what: &str,
+    mut ratios: Vec<f64>,
+    (before, wanted_percent): (Before, u32),
+) -> Row {
+    let commit = before.commit();
     let rounds = ratios.len();
     ratios.sort_by(f64::total_cmp);
     let (least, median, most) = (ratios[0], ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
     Row::new(
-        format!("{what}: at least {:.2}x of {BEFORE}", f64::from(wanted_percent) / 100.0),
+        format!("{what}: at least {:.2}x of {commit}", f64::from(wanted_percent) / 100.0),
         format!("{median:.3}x, median of {rounds} pairs ({least:.3} to {most:.3})"),
         median * 100.0 >= f64::from(wanted_percent),
     )
@@ -213,8 +237,8 @@ mod tests {
 
     #[test]
     fn the_median_counts() {
-        assert_eq!(row("x", vec![0.5, 0.98, 1.2], 97).holds, Some(true));
-        assert_eq!(row("x", vec![0.5, 0.96, 1.2], 97).holds, Some(false));
+        assert_eq!(row("x", vec![0.5, 0.98, 1.2], (Before::House, 97)).holds, Some(true));
+        assert_eq!(row("x", vec![0.5, 0.96, 1.2], (Before::House, 97)).holds, Some(false));
         let head = "policy  workload  CPU ns  ns/req  requests/s  WA  Mpages/s\n";
         let row = "mios-d     4 KiB over 8 GiB, 32 GB drive  750  800  1250000  1.50  2.00\n";
         assert_eq!(cost(&format!("{head}{row}")).unwrap(), 750.0);

@@ -241,7 +241,8 @@ impl Checkpoint {
         let dirty = parts.map.take_dirty_groups();
         self.carrying = Carrying::default();
         let in_place = parts.io.breaks(Mutant::LeafInPlace);
-        parts.checksums.begin_checkpoint(in_place);
+        let forgets_carried = parts.io.breaks(Mutant::ForgetsCarried);
+        parts.checksums.begin_checkpoint(in_place, forgets_carried);
         let objects = &mut *parts.objects;
         let is_due = objects.has_table() && (objects.take_unsaved() || self.image.is_none());
         self.image_job = is_due.then(|| ImageJob::begin(self.number + 1, self.image));

@@ -68,6 +68,19 @@ pub enum FormatError {
         /// The version known.
         known: u32,
     },
+    /// A newer program uses what this one does not know.
+    #[error(
+        "{what} has {kind} features {bits:#x}, which this program does not know, and it must not write to such a \
+         pool: use a newer program"
+    )]
+    Features {
+        /// Which structure.
+        what: &'static str,
+        /// Incompatible or read-only compatible.
+        kind: &'static str,
+        /// Those that are not known.
+        bits: u64,
+    },
     /// A field holds an impossible value.
     #[error("{what} is damaged: {field} cannot be {value}")]
     Field {

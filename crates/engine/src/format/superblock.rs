@@ -1,8 +1,9 @@
 //! Which pool does this drive belong to, and as what?
 //!
 //! ```text
-//! 0 magic u64 | 8 crc u32 | 12 version u32 | 16 incompatible features u64 | 24 generation u64
-//! 32 pool u128 | 48 device u128 | 64 index u8, role u8, members u8, clean u8 | 68 capacity u64
+//! 0 magic u64 | 8 crc u32 | 12 version u32 | 16 incompatible features u64 | 24 read-only compatible features u64
+//! 32 compatible features u64 | 40 generation u64 | 48 pool u128 | 64 device u128
+//! 80 index u8, role u8, members u8, clean u8 | 84 capacity u64
 //! … layout 15 x u64 | members (uuid u128, role u8, capacity u64) | pool name
 //! state u8 (0 none, 1 copying, 2 replaced), index u8, uuid u128 of a successor
 //! with feature 1: members x standing u8 (0 serves, 1 is drained, 2 gone); what is numbered of each that is
@@ -10,6 +11,9 @@
 //! with feature 8: members that lag u64, bit i for member i
 //! ```
 //! Two copies, at the first and the last block. The newer generation that can be read wins.
+//!
+//! Who does not know an incompatible feature cannot read the pool. Who does not know a read-only compatible one may
+//! read it, and must not write. A compatible one changes nothing for who does not know it: it is kept as it is.
 
 use super::cursor::{Reader, Writer};
 use super::layout::Layout;
@@ -131,6 +135,8 @@ pub struct Superblock {
     pub successor: Option<Successor>,
     /// Members that missed writes, so that their metadata is not to be believed: bit `i` for member `i`.
     pub lagging: u64,
+    /// Compatible features: this program knows none, and keeps all.
+    pub compatible: u64,
 }
 
 fn role_code(role: Role) -> u8 {
@@ -265,6 +271,8 @@ impl Superblock {
         let second = if self.has_metadata_replica { FEATURE_METADATA_REPLICA } else { 0 };
         let lagging = if self.lagging != 0 { FEATURE_LAGGING } else { 0 };
         out.u64(standings | moved | second | lagging);
+        out.u64(0);
+        out.u64(self.compatible);
         out.u64(self.generation);
         out.u128(self.pool);
         out.u128(own.uuid);
@@ -320,11 +328,17 @@ impl Superblock {
         let known = FEATURE_STANDINGS | FEATURE_MOVED_HOMES | FEATURE_METADATA_REPLICA;
         let known = known | FEATURE_LAGGING;
         let unknown = features & !known;
+        let (read_only, compatible) = (reader.u64()?, reader.u64()?);
         if version < VERSION {
             return Err(FormatError::Earlier { what: WHAT, found: version });
         }
-        if version > VERSION || unknown != 0 {
+        if version > VERSION {
             return Err(FormatError::Version { what: WHAT, found: version, known: VERSION });
+        }
+        for (kind, bits) in [("incompatible", unknown), ("read-only compatible", read_only)] {
+            if bits != 0 {
+                return Err(FormatError::Features { what: WHAT, kind, bits });
+            }
         }
         let generation = reader.u64()?;
         let pool = reader.u128()?;
@@ -368,6 +382,7 @@ impl Superblock {
             has_metadata_replica: features & FEATURE_METADATA_REPLICA != 0,
             successor,
             lagging,
+            compatible,
         })
     }
 }
@@ -397,6 +412,7 @@ mod tests {
             has_metadata_replica: false,
             successor: None,
             lagging: 0,
+            compatible: 0,
         }
     }
 
@@ -463,6 +479,17 @@ mod tests {
             let error = Superblock::decode(&other).unwrap_err();
             assert_eq!(matches!(error, FormatError::Earlier { .. }), is_earlier, "{error}");
             assert_eq!(matches!(error, FormatError::Version { .. }), !is_earlier, "{error}");
+        }
+        let kept = Superblock { compatible: 1 << 40, ..sample() };
+        assert_eq!(Superblock::decode(&kept.encode()).unwrap(), kept, "it is kept");
+        for (at, kind) in [(17, "incompatible"), (24, "read-only compatible")] {
+            let mut newer = sample().encode();
+            newer[at] = 1;
+            newer[8..12].fill(0);
+            let crc = crc32c(&newer);
+            newer[8..12].copy_from_slice(&crc.to_le_bytes());
+            let said = Superblock::decode(&newer).unwrap_err().to_string();
+            assert!(said.contains(&format!("has {kind} features")), "{said}");
         }
         let block = sample().encode();
         assert_eq!((block[12], block[16]), (3, 0), "no feature is in use");

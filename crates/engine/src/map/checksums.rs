@@ -33,6 +33,8 @@ pub(crate) struct BlockChecksums {
     pages: HashMap<u32, Option<Box<Checksums>>, FixedState>,
     order: VecDeque<u32>,
     pages_max: usize,
+    /// A mutant: a page that is read while it is written lacks what is written.
+    forgets_carried: bool,
     /// Somebody looks at what is read. Else pages come and go, and have no bytes in memory.
     contents: bool,
     /// Pages that stay in RAM, since requests are about to read their blocks; and how many do.
@@ -78,6 +80,7 @@ impl BlockChecksums {
             pinned: HashMap::default(),
             pages_max: pages_max.max(2),
             contents,
+            forgets_carried: false,
             lost: BTreeSet::new(),
             fresh: Values::default(),
             carried: Values::default(),
@@ -184,7 +187,8 @@ impl BlockChecksums {
 
     /// A checkpoint may write the page just now.
     fn lay_carried_over(&self, page: u32, checksums: &mut Checksums) {
-        for &(within, checksum) in self.carried.of_page(page) {
+        let carried = if self.forgets_carried { &[] } else { self.carried.of_page(page) };
+        for &(within, checksum) in carried {
             checksums[usize::from(within)] = checksum;
         }
     }
@@ -209,7 +213,7 @@ impl BlockChecksums {
         while self.pages.len() > self.pages_max && looks > 0 {
             looks -= 1;
             let oldest = self.order.pop_front().expect("every page is in the order");
-            if self.pinned.contains_key(&oldest) {
+            if oldest == number || self.pinned.contains_key(&oldest) {
                 self.order.push_back(oldest);
                 continue;
             }
@@ -277,8 +281,9 @@ impl BlockChecksums {
         self.fresh.next_page(from)
     }
 
-    /// A checkpoint begins. `in_place` is a mutant.
-    pub(crate) fn begin_checkpoint(&mut self, in_place: bool) {
+    /// A checkpoint begins. Both words are mutants.
+    pub(crate) fn begin_checkpoint(&mut self, in_place: bool, forgets_carried: bool) {
+        self.forgets_carried = forgets_carried;
         assert!(self.carried.is_empty(), "the checkpoint before this one has ended");
         self.table.begin();
         self.table.write_in_place(in_place);
@@ -382,7 +387,7 @@ impl BlockChecksums {
     pub(crate) fn on_the_drives(homes: u64, area_pages: u64) -> Self {
         let mut table = BlockChecksums::new(2, true);
         table.begin_life(0, (homes, homes), area_pages);
-        table.begin_checkpoint(false);
+        table.begin_checkpoint(false, false);
         for page in 0..groups_of(homes) as u32 {
             table.set(u64::from(page) * PAGE_CHECKSUMS as u64, 1);
             table.carry(page).expect("there is room");
@@ -411,7 +416,7 @@ mod tests {
 
     /// A checkpoint of one page, without its end.
     fn carry(table: &mut BlockChecksums, page: u32) -> PageWrite {
-        table.begin_checkpoint(false);
+        table.begin_checkpoint(false, false);
         let write = table.carry(page).expect("there is room");
         table.pages_written();
         while table.write_pointers().expect("there is room").is_some() {}
@@ -425,7 +430,7 @@ mod tests {
         let old = carry(&mut table, 0);
         table.durable();
         table.set(6, 66);
-        table.begin_checkpoint(false);
+        table.begin_checkpoint(false, false);
         let new = table.carry(0).expect("there is room");
         assert_ne!(old.page, new.page, "the page that holds is not written over");
         // it is dropped, and read again before its write has ended

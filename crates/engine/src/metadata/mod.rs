@@ -72,6 +72,8 @@ pub(crate) struct MetadataHomes {
     degraded: Option<DeviceId>,
     /// Number of the newest round of superblocks.
     generation: u64,
+    /// Compatible features that they name.
+    compatible: u64,
     /// The round of superblocks under way: writes that are still out, and which copy they write.
     round: Option<(u32, u8)>,
     /// Which drives lag.
@@ -124,6 +126,16 @@ impl MetadataHomes {
     pub(crate) fn found_generation(&mut self, generation: u64) {
         assert!(generation >= self.generation, "rounds of superblocks have rising numbers");
         self.generation = generation;
+    }
+
+    /// … and the compatible features that they name, which all of them name from now on.
+    pub(crate) fn found_features(&mut self, compatible: u64) {
+        self.compatible |= compatible;
+    }
+
+    /// Compatible features of the pool.
+    pub(crate) fn compatible_features(&self) -> u64 {
+        self.compatible
     }
 
     /// The next round has a number of its own.

@@ -42,6 +42,7 @@ impl MetadataHomes {
             has_moved_homes: evacuation.has_moved_homes(objects, io),
             has_metadata_replica: io.config().has_metadata_replica,
             lagging: self.mask(),
+            compatible: self.compatible_features(),
         }
     }
 

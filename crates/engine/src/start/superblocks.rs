@@ -20,7 +20,11 @@ impl Start {
                     entry.0 = Some(found);
                 }
             }
-            Err(error @ (FormatError::Earlier { .. } | FormatError::Version { .. })) => {
+            Err(
+                error @ (FormatError::Earlier { .. }
+                | FormatError::Version { .. }
+                | FormatError::Features { .. }),
+            ) => {
                 starting.other_formats.push((device, error));
             }
             Err(error) => {
@@ -38,7 +42,8 @@ impl Start {
         // an earlier program opens no pool of this version, so beside a sound copy its own is a leftover; a newer
         // program may have been cut between the two
         let counts = |(device, error): &(DeviceId, FormatError)| {
-            matches!(error, FormatError::Version { .. }) || found[usize::from(device.0)].0.is_none()
+            !matches!(error, FormatError::Earlier { .. })
+                || found[usize::from(device.0)].0.is_none()
         };
         let others = std::mem::take(&mut self.starting().other_formats);
         others.into_iter().find(counts).map_or(Ok(()), |(device, error)| {
@@ -124,6 +129,7 @@ impl Start {
         // look as if it had missed a life
         let whole = all.iter().all(|(_, s)| s.generation == newest);
         metadata.found_generation(if whole { newest } else { newest - 1 });
+        metadata.found_features(all.iter().fold(0, |bits, (_, s)| bits | s.compatible));
         Ok(all)
     }
 }

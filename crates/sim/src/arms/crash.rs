@@ -425,6 +425,25 @@ pub(super) const ARMS: &[Arm] = &[
         least_in_turn: &[(Met::Crashes, 400), (Met::InReplacement, 80), (Met::Added, 60)],
     },
     Arm {
+        name: "paged",
+        what: "a cache of 1 % of the pages of checksums, sampled crashes, two lives",
+        policies: ALL,
+        in_turn: IN_TURN,
+        run: |case| {
+            case.crashes(
+                SwarmConfig::paged(case.seed, case.policy, 300),
+                Campaign { stride: 29, recovery_stride: 10, lives: 2, ..EVERY_EVENT },
+            )
+        },
+        least: &[
+            (Met::Crashes, 250),
+            (Met::InCheckpoint, 30),
+            (Met::InRecovery, 80),
+            (Met::PageReads, 4_000),
+        ],
+        least_in_turn: &[(Met::Crashes, 300), (Met::InRecovery, 100), (Met::PageReads, 3_000)],
+    },
+    Arm {
         name: "long",
         what: "2,000 requests, sampled crashes, three lives",
         policies: ALL,

@@ -6,7 +6,7 @@
 //! from the next one.
 
 use super::Options;
-use crate::accept::paired;
+use crate::accept::paired::{self, Before};
 use crate::fio::Fio;
 use crate::packages;
 use crate::row::Row;
@@ -77,7 +77,7 @@ impl Size {
 
 pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     packages::install();
-    let [before, now] = paired::tandems()?;
+    let [before, now] = paired::tandems(Before::House)?;
     let mut rows = Vec::new();
     for size in SIZES {
         rows.extend(all_of(size, &now));

@@ -3,7 +3,7 @@
 //! Source: acceptance of the house, speed. Both versions side by side in one run.
 
 use super::Options;
-use crate::accept::paired::{self, both, row};
+use crate::accept::paired::{self, Before, both, row};
 use crate::bench::fuse::{LOADS, fill, fio};
 use crate::packages;
 use crate::row::Row;
@@ -34,15 +34,15 @@ mount = "mnt"
 pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     packages::install();
     let mut rows = hot()?;
-    rows.extend(paired::replays(WANTED_PERCENT)?);
-    rows.extend(paired::nbd(WANTED_PERCENT)?);
+    rows.extend(paired::replays(Before::House, WANTED_PERCENT)?);
+    rows.extend(paired::nbd(Before::House, WANTED_PERCENT)?);
     rows.extend(files()?);
     Ok(rows)
 }
 
 /// Replays of hot spots that keep the SSD's garbage collection busy, in time of the clock.
 fn hot() -> Result<Vec<Row>> {
-    let tandems = paired::tandems()?;
+    let tandems = paired::tandems(Before::House)?;
     let mut rows = Vec::new();
     for policy in HOT_POLICIES {
         let mut ratios = Vec::new();
@@ -50,7 +50,11 @@ fn hot() -> Result<Vec<Row>> {
             let [before, now] = both(round, |it| replay(&tandems[it], policy))?;
             ratios.push(before / now);
         }
-        rows.push(row(&format!("replay {HOT}, {policy}"), ratios, HOT_WANTED_PERCENT));
+        rows.push(row(
+            &format!("replay {HOT}, {policy}"),
+            ratios,
+            (Before::House, HOT_WANTED_PERCENT),
+        ));
     }
     Ok(rows)
 }
@@ -74,7 +78,7 @@ fn replay(tandem: &Path, policy: &str) -> Result<f64> {
 /// Requests a second of a file on a mounted volume in memory.
 fn files() -> Result<Vec<Row>> {
     let mut mounted = Vec::new();
-    for tandem in paired::tandems()? {
+    for tandem in paired::tandems(Before::House)? {
         let pool = Pool::new(&tandem, &std::env::temp_dir(), FILES)?;
         let point = pool.folder().join("mnt");
         std::fs::create_dir_all(&point)?;
@@ -96,7 +100,7 @@ fn files() -> Result<Vec<Row>> {
         rows.push(row(
             &format!("a file on a mount, {rw} 4k depth {depth}"),
             ratios,
-            WANTED_PERCENT,
+            (Before::House, WANTED_PERCENT),
         ));
     }
     Ok(rows)

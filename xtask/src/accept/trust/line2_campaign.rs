@@ -4,7 +4,7 @@
 //! which one command failed.
 
 use super::Options;
-use super::swarm::{self, Share};
+use crate::accept::swarm::{self, Share};
 use crate::cargo;
 use crate::row::Row;
 use anyhow::{Context as _, Result};

@@ -2,7 +2,8 @@
 //!
 //! Source: acceptance of trust, line 3.
 
-use super::{Options, swarm};
+use super::Options;
+use crate::accept::swarm;
 use crate::row::Row;
 use anyhow::Result;
 

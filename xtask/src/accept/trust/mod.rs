@@ -8,7 +8,6 @@ mod line3_jobs;
 mod line4_live;
 mod line5_attacks;
 mod line6_speed;
-mod swarm;
 
 use super::{Line, Options};
 
