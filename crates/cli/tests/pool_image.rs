@@ -73,7 +73,7 @@ fn opens(kind: &str) {
         let bytes = zstd::decode_all(&packed[..]).expect("it is whole");
         std::fs::write(pool.at(drive), bytes).unwrap();
     }
-    let check = pool.run("check", &["--data"]);
+    let check = pool.run("check", &[]);
     assert!(check.status.success(), "{kind}: {}", String::from_utf8_lossy(&check.stderr));
     let server = pool.start();
     holds(&pool, "vol0", &contents(true));

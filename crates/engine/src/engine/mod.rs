@@ -27,7 +27,8 @@ use crate::replicas::Replicas;
 use crate::requests::Requests;
 use crate::start::Start;
 use crate::steer::{self, DriveProfiles};
-use crate::store::{Store, memory};
+use crate::store::Store;
+use crate::store::memory::{self, MemoryBound};
 use crate::tier::Tier;
 use crate::tier::space::SpaceConfig;
 use crate::tiering::file_tiers::{self};
@@ -277,10 +278,7 @@ impl Engine {
     ) -> Engine {
         let drives = devices_of(&config, layouts);
         let journal_bytes = layouts[config.metadata_device()].journal_bytes.max(BLOCK_BYTES);
-        let memory_bytes = config
-            .metadata_memory_bytes
-            .unwrap_or_else(|| memory::metadata_memory_default_bytes(&config.devices));
-        let memory = (memory_bytes, config.checksum_pages_max);
+        let memory = MemoryBound::of(&config);
         let mut engine = Engine {
             start: Start::default(),
             store: Store::new(journal_bytes, memory, config.contents),

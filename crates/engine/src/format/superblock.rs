@@ -245,6 +245,19 @@ pub(crate) fn is_ours(block: &[u8]) -> bool {
     block.len() >= 8 && block[..8] == MAGIC.to_le_bytes()
 }
 
+/// Incompatible features, and compatible ones.
+fn features_of(reader: &mut Reader<'_>) -> Result<(u64, u64), FormatError> {
+    let (features, read_only, compatible) = (reader.u64()?, reader.u64()?, reader.u64()?);
+    let known = FEATURE_STANDINGS | FEATURE_MOVED_HOMES | FEATURE_METADATA_REPLICA;
+    let unknown = features & !(known | FEATURE_LAGGING);
+    for (kind, bits) in [("incompatible", unknown), ("read-only compatible", read_only)] {
+        if bits != 0 {
+            return Err(FormatError::Features { what: WHAT, kind, bits });
+        }
+    }
+    Ok((features, compatible))
+}
+
 impl Superblock {
     /// The block to write.
     pub fn encode(&self) -> Vec<u8> {
@@ -324,22 +337,13 @@ impl Superblock {
         if crc32c(&covered) != crc {
             return Err(FormatError::Checksum { what: WHAT });
         }
-        let features = reader.u64()?;
-        let known = FEATURE_STANDINGS | FEATURE_MOVED_HOMES | FEATURE_METADATA_REPLICA;
-        let known = known | FEATURE_LAGGING;
-        let unknown = features & !known;
-        let (read_only, compatible) = (reader.u64()?, reader.u64()?);
         if version < VERSION {
             return Err(FormatError::Earlier { what: WHAT, found: version });
         }
         if version > VERSION {
             return Err(FormatError::Version { what: WHAT, found: version, known: VERSION });
         }
-        for (kind, bits) in [("incompatible", unknown), ("read-only compatible", read_only)] {
-            if bits != 0 {
-                return Err(FormatError::Features { what: WHAT, kind, bits });
-            }
-        }
+        let (features, compatible) = features_of(&mut reader)?;
         let generation = reader.u64()?;
         let pool = reader.u128()?;
         let own_uuid = reader.u128()?;

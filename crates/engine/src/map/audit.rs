@@ -1,5 +1,6 @@
 //! What the map holds, counted: for audits, and for those who ask how much.
 
+use super::entry::{HOME, SSD};
 use super::{Allocator, Entry, Hinted, Logical, Map, Population, Slot, SlotRegion};
 use tandem_block::DeviceId;
 
@@ -10,6 +11,23 @@ impl Map {
             + self.unrecorded.memory_bytes()
             + self.leaves.memory_bytes()
             + self.allocators.iter().map(Allocator::memory_bytes).sum::<usize>()
+    }
+
+    /// Of a range of blocks: how many lie on an SSD and not at home.
+    pub(crate) fn on_ssd_alone(&self, (first, end): (u64, u64)) -> u64 {
+        let end = end.min(self.leaves.block_count() as u64);
+        let (mut from, mut alone) = (first, 0);
+        while let Some(block) = self.leaves.next_on_ssd(from, end) {
+            alone += u64::from(self.leaves.state(block) & (SSD | HOME) == SSD);
+            from = block + 1;
+        }
+        alone
+    }
+
+    /// Blocks in `from..to` that lie anywhere: the first one of some that follow each other, and behind the last.
+    pub fn next_used(&self, from: Logical, to: Logical) -> Option<(Logical, Logical)> {
+        let to = to.min(self.leaves.block_count() as u64);
+        self.leaves.next_used(from, to).map(|found| (found.first, found.first + found.count))
     }
 
     /// A map that takes as much memory as one of its size can: each slot is some block's, far from those of its

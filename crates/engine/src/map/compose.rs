@@ -262,7 +262,7 @@ impl Map {
                 .iter()
                 .map(|f| FragmentRecord {
                     slot: f.slot,
-                    checksum: self.fragment_checksum(f.slot),
+                    checksum: self.fragment_slots[&f.slot].checksum,
                     mask: f.mask,
                 })
                 .collect(),

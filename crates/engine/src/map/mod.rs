@@ -58,7 +58,7 @@ use crate::format::pointer::groups_of;
 use crate::format::record::FRAGMENTS_MAX;
 use allocator::Allocator;
 use displaced::Displaced;
-use entry::{FRAGMENTS, FragmentSlot, HOME, SSD};
+use entry::{FRAGMENTS, FragmentSlot, HOME};
 use hashbrown::{HashMap, HashSet};
 use leaves::Leaves;
 use marks::Marks;
@@ -199,17 +199,6 @@ impl Map {
         self.leaves.state(block)
     }
 
-    /// Of a range of blocks: how many lie on an SSD and not at home.
-    pub(crate) fn on_ssd_alone(&self, (first, end): (u64, u64)) -> u64 {
-        let end = end.min(self.leaves.block_count() as u64);
-        let (mut from, mut alone) = (first, 0);
-        while let Some(block) = self.leaves.next_on_ssd(from, end) {
-            alone += u64::from(self.state(block) & (SSD | HOME) == SSD);
-            from = block + 1;
-        }
-        alone
-    }
-
     /// Does the block lie in this slot, whole or in part?
     pub fn lies_in(&self, block: Logical, slot: Slot) -> bool {
         let entry = self.entry(block);
@@ -226,12 +215,6 @@ impl Map {
     /// Where all blocks live.
     pub fn leaves(&self) -> &Leaves {
         &self.leaves
-    }
-
-    /// Blocks in `from..to` that lie anywhere: the first one of some that follow each other, and behind the last.
-    pub fn next_used(&self, from: Logical, to: Logical) -> Option<(Logical, Logical)> {
-        let to = to.min(self.leaves.block_count() as u64);
-        self.leaves.next_used(from, to).map(|found| (found.first, found.first + found.count))
     }
 
     /// Where blocks live, counted.

@@ -451,8 +451,11 @@ mod tests {
     /// The configuration gives a hard drive one command at a time; these take several.
     #[test]
     fn a_hard_drive_is_flushed_once_at_a_time_however_many_commands_it_takes() {
-        let (mut io, mut requests, mut store) =
-            (drives(1, 1), Requests::default(), Store::new(MIB, (0, 8), true));
+        let (mut io, mut requests, mut store) = (
+            drives(1, 1),
+            Requests::default(),
+            Store::new(MIB, crate::store::memory::MemoryBound::pages(8), true),
+        );
         let tiers = Tiers::new(BTreeMap::new(), None);
         let mut policy = Policy::new(tiers, Steering::new(Vec::new(), io.config()), io.config());
         let hdd = DeviceId(1);

@@ -16,6 +16,7 @@ use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::store::commit::participants::Participants;
+use crate::store::memory::MetadataMemory;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
@@ -157,6 +158,11 @@ impl Store {
         batches
     }
 
+    /// What the metadata takes in memory.
+    pub(crate) fn metadata_memory(&self) -> MetadataMemory {
+        self.memory.view(&self.map, &self.checksums)
+    }
+
     /// A page of checksums was read.
     pub(crate) fn checksum_page_read(
         &mut self,
@@ -166,7 +172,7 @@ impl Store {
         tiers: &mut Tiers,
         io: &mut DeviceIo,
     ) {
-        self.fit_pages();
+        self.memory.fit(&self.map, &mut self.checksums);
         let known = (&self.metadata, &self.metadata_replica);
         let read = self.pages.read_done(page, ended, &mut self.checksums, known, io);
         let PageRead::Over { waiters, is_loaded } = read else { return };
@@ -310,7 +316,7 @@ impl Store {
         let batches = self.batches();
         let begins = self.checkpoint.is_idle();
         if begins {
-            self.fit_pages();
+            self.memory.fit(&self.map, &mut self.checksums);
         }
         let mut parts = Parts {
             io,

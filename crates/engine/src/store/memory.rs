@@ -6,8 +6,8 @@
 use crate::config::{DeviceConfig, EngineConfig, Role};
 use crate::config_error::ConfigError;
 use crate::format::page::Checksums;
+use crate::map::Map;
 use crate::map::checksums::BlockChecksums;
-use crate::store::Store;
 use tandem_block::{BLOCK_BYTES, GIB, MIB, TIB};
 
 /// The bound for each TiB of SSD, and of hard drive (issue of the product: 2 GiB and 32 MiB).
@@ -71,29 +71,55 @@ pub struct MetadataMemory {
     pub cached_bytes: u64,
 }
 
-impl Store {
-    /// How many pages there is room for, beside where blocks lie.
-    pub(crate) fn fit_pages(&mut self) {
-        let used = self.map.memory_bytes() + self.checksums.waiting_bytes();
-        let left = (self.memory_bytes as usize).saturating_sub(used) / PAGE_BYTES;
-        self.checksums.set_pages_max(left.max(PAGES_MIN).min(self.pages_max));
+/// The bound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryBound {
+    bytes: u64,
+    /// Pages at most, beside that.
+    pages_max: usize,
+}
+
+impl MemoryBound {
+    /// What the configuration says.
+    pub(crate) fn of(config: &EngineConfig) -> Self {
+        let usual = || metadata_memory_default_bytes(&config.devices);
+        MemoryBound {
+            bytes: config.metadata_memory_bytes.unwrap_or_else(usual),
+            pages_max: config.checksum_pages_max,
+        }
+    }
+
+    /// Of so many pages, and nothing else.
+    #[cfg(test)]
+    pub(crate) fn pages(pages_max: usize) -> Self {
+        MemoryBound { bytes: 0, pages_max }
+    }
+
+    /// Pages of checksums at most, whatever else there is.
+    pub(crate) fn pages_max(&self) -> usize {
+        self.pages_max
+    }
+
+    /// Tells the cache how many pages there is room for, beside where blocks lie.
+    pub(crate) fn fit(&self, map: &Map, checksums: &mut BlockChecksums) {
+        let left = (self.bytes as usize).saturating_sub(used(map, checksums)) / PAGE_BYTES;
+        checksums.set_pages_max(left.max(PAGES_MIN).min(self.pages_max));
     }
 
     /// What the metadata takes now.
-    pub(crate) fn metadata_memory(&self) -> MetadataMemory {
+    pub(crate) fn view(&self, map: &Map, checksums: &BlockChecksums) -> MetadataMemory {
         MetadataMemory {
-            bound_bytes: self.memory_bytes,
-            map_bytes: (self.map.memory_bytes() + self.checksums.waiting_bytes()) as u64,
-            cached_bytes: (self.checksums.page_count() * PAGE_BYTES) as u64,
+            bound_bytes: self.bytes,
+            map_bytes: used(map, checksums) as u64,
+            cached_bytes: (checksums.page_count() * PAGE_BYTES) as u64,
         }
     }
 }
 
-impl BlockChecksums {
-    /// Bytes of values that wait for a checkpoint, by calculation: a value takes 48 where it is alone in its page.
-    fn waiting_bytes(&self) -> usize {
-        self.fresh_count() * 48
-    }
+/// Bytes of where blocks lie, and of values that wait for a checkpoint: by calculation, one takes 48 where it is alone
+/// in its page.
+fn used(map: &Map, checksums: &BlockChecksums) -> usize {
+    map.memory_bytes() + 48 * checksums.fresh_count()
 }
 
 #[cfg(test)]
@@ -144,21 +170,21 @@ mod tests {
     /// What the map takes leaves less for pages, down to a few.
     #[test]
     fn pages_get_what_the_map_leaves() {
-        let mut store = Store::new(MIB, (3 * MIB, usize::MAX), true);
-        store.fit_pages();
-        assert_eq!(store.checksums.pages_max(), 3 * MIB as usize / PAGE_BYTES);
-        store.map = crate::map::Map::filled(100_000, 0, 1_000_000);
-        assert!(store.map.memory_bytes() > 400_000);
-        store.fit_pages();
-        let left = store.checksums.pages_max();
-        assert!((PAGES_MIN..3 * MIB as usize / PAGE_BYTES - 90).contains(&left), "{left}");
-        store.memory_bytes = 0;
-        store.fit_pages();
-        assert_eq!(store.checksums.pages_max(), PAGES_MIN);
-        store.pages_max = 3;
-        store.fit_pages();
-        assert_eq!(store.checksums.pages_max(), 3);
-        let memory = store.metadata_memory();
-        assert_eq!((memory.bound_bytes, memory.cached_bytes), (0, 0));
+        let (empty, full) = (Map::new(Vec::new(), 0, 0), Map::filled(100_000, 0, 1_000_000));
+        assert!(full.memory_bytes() > 400_000);
+        let all = 3 * MIB as usize / PAGE_BYTES;
+        for (bytes, pages_max, map, least, most) in [
+            (3 * MIB, usize::MAX, &empty, all, all),
+            (3 * MIB, usize::MAX, &full, PAGES_MIN, all - 90),
+            (0, usize::MAX, &full, PAGES_MIN, PAGES_MIN),
+            (3 * MIB, 3, &full, 3, 3),
+        ] {
+            let (bound, mut checksums) =
+                (MemoryBound { bytes, pages_max }, BlockChecksums::new(7, true));
+            bound.fit(map, &mut checksums);
+            assert!((least..=most).contains(&checksums.pages_max()), "{bytes} and {pages_max}");
+            let memory = bound.view(map, &checksums);
+            assert_eq!((memory.bound_bytes, memory.cached_bytes), (bytes, 0));
+        }
     }
 }

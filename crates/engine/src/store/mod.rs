@@ -20,6 +20,7 @@ use crate::map::journal::Journal;
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
 use crate::store::commit::Commit;
+use crate::store::memory::MemoryBound;
 use crate::store::reuse::DeferredFree;
 
 /// What is known of blocks, in memory and on the drives.
@@ -36,18 +37,16 @@ pub(crate) struct Store {
     /// Which drives hold the metadata, and which of those missed writes.
     pub(crate) metadata: MetadataHomes,
     pub(crate) deferred_free: DeferredFree,
-    /// Bytes of memory that the map and the pages of checksums may take, and pages at most.
-    memory_bytes: u64,
-    pages_max: usize,
+    /// What memory the map and the pages of checksums may take.
+    memory: MemoryBound,
 }
 
 impl Store {
-    /// Of no blocks, with a journal of this size. `memory`: bytes that the metadata may take, and pages of checksums at
-    /// most.
-    pub(crate) fn new(journal_bytes: u64, memory: (u64, usize), contents: bool) -> Store {
+    /// Of no blocks, with a journal of this size.
+    pub(crate) fn new(journal_bytes: u64, memory: MemoryBound, contents: bool) -> Store {
         Store {
             map: Map::new(Vec::new(), 0, 0),
-            checksums: BlockChecksums::new(memory.1, contents),
+            checksums: BlockChecksums::new(memory.pages_max(), contents),
             pages: PageReads::default(),
             journal: Journal::new(journal_bytes, 0, 1),
             commit: Commit::default(),
@@ -55,8 +54,7 @@ impl Store {
             metadata_replica: MetadataReplica::default(),
             metadata: MetadataHomes::default(),
             deferred_free: DeferredFree::default(),
-            memory_bytes: memory.0,
-            pages_max: memory.1,
+            memory,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Which move begins next, and how one goes on.
 
+use super::sums::advance_reading;
 use super::{HOMED_BLOCKS_MAX, Stage};
 use crate::io::DeviceIo;
 use crate::log::gc::Need;
@@ -55,7 +56,7 @@ impl Migration {
         unmovable.into_iter().for_each(|(block, error)| {
             self.moves.leave_unmovable(block, error, &mut store.map, io)
         });
-        self.advance_reading(store, io);
+        advance_reading(&mut self.moves, &mut self.evacuation, store, io);
     }
 
     fn advance_move(
@@ -143,7 +144,7 @@ impl Migration {
                     &policy.tiers,
                     io,
                 );
-            self.advance_reading(store, io);
+            advance_reading(&mut self.moves, &mut self.evacuation, store, io);
             self.advance_move(store, volumes, policy, io);
             return;
         }
@@ -164,11 +165,11 @@ impl Migration {
             return;
         }
         if self.begin_draining(store, volumes, requests, io) || io.hdds().is_empty() {
-            self.advance_reading(store, io);
+            advance_reading(&mut self.moves, &mut self.evacuation, store, io);
             return;
         }
         self.begin_next(store, volumes, requests, policy, io);
-        self.advance_reading(store, io);
+        advance_reading(&mut self.moves, &mut self.evacuation, store, io);
     }
 
     /// Is there certainly nothing to be moved, and nothing that was moved to be flushed? It is asked in each

@@ -24,7 +24,7 @@ const BLOCKS: u64 = 1024;
 
 /// An SSD, a hard drive, and a tier with room for a few extents of four blocks.
 fn tiers() -> (Tiers, Store, DeviceIo) {
-    let mut store = Store::new(MIB, (0, 8), true);
+    let mut store = Store::new(MIB, crate::store::memory::MemoryBound::pages(8), true);
     let region = SlotRegion::new(SSD, false, 18, 0);
     store.map = Map::new(vec![region], BLOCKS as usize, 2);
     store.checksums = BlockChecksums::on_the_drives(BLOCKS, area_pages(1, 0));
