@@ -193,8 +193,10 @@ impl Instantly {
 }
 
 /// Bytes that are read and written.
-const FOOTPRINT: u64 = 16 * GIB;
-const REQUESTS: u64 = 2_000_000;
+const FOOTPRINT: u64 = 4 * GIB;
+const REQUESTS: u64 = 1_500_000;
+/// So many changes are soon too many for the journal: pages are written, and leave memory.
+const JOURNAL_BYTES: u64 = 8 * MIB;
 
 fn latencies() {
     let mut rng = Rng::new(1);
@@ -208,7 +210,20 @@ fn latencies() {
         stream: StreamId(0),
         data_type: RequestType::Data,
     };
-    let arrivals: Vec<Arrival> = (0..REQUESTS).map(&mut arrival).collect();
+    // all of it is written first, or its pages would not exist
+    let whole = |index: u64| Arrival {
+        at: Instant::from_ns(index),
+        object: ObjectId(0),
+        op: Op::Write,
+        offset_bytes: index * MIB,
+        length_bytes: MIB,
+        fua: false,
+        stream: StreamId(0),
+        data_type: RequestType::Data,
+    };
+    let first = FOOTPRINT / MIB;
+    let arrivals = (0..first).map(whole).chain((first..REQUESTS).map(&mut arrival));
+    let arrivals: Vec<Arrival> = arrivals.collect();
     let ssds = vec![DriveChoice::shipped("960evo", Some(64_000_000_000))];
     let hdds = vec![DriveChoice::shipped("wd100efax", None)];
     let config = ReplayConfig {
@@ -221,24 +236,26 @@ fn latencies() {
     arrivals.iter().for_each(|arrival| survey.count(arrival));
     let table = FOOTPRINT / (1024 * BLOCK_BYTES);
     println!(
-        "{:<18} {:>8} {:>12} {:>12} {:>12} {:>12}",
-        "cache", "pages", "reads p50 us", "p99.9 us", "writes p50", "p99.9 us"
+        "{:<18} {:>8} {:>12} {:>12} {:>12} {:>12} {:>12}",
+        "cache", "pages", "reads p50 us", "p99.9 us", "writes p50", "p99.9 us", "page reads"
     );
     for percent in [0, 100, 50, 10] {
         let mut plan = plan(&config, &survey).expect("it fits");
         let pages = if percent == 0 { u64::MAX } else { table * percent / 100 };
         plan.engine_mut().checksum_pages_max = pages as usize;
+        plan.engine_mut().journal_bytes = Some(JOURNAL_BYTES);
         let result = replay(&config, &plan, arrivals.iter().copied()).expect("it runs");
         let name = if percent == 0 { "without a bound".into() } else { format!("{percent} %") };
         let shown = if percent == 0 { table } else { pages };
         let us = |ns: u64| ns as f64 / 1e3;
         let (reads, writes) = (&result.latencies.read.total, &result.latencies.write.total);
         println!(
-            "{name:<18} {shown:>8} {:>12.1} {:>12.1} {:>12.1} {:>12.1}",
+            "{name:<18} {shown:>8} {:>12.1} {:>12.1} {:>12.1} {:>12.1} {:>12}",
             us(reads.percentile_ns(5000)),
             us(reads.percentile_ns(9990)),
             us(writes.percentile_ns(5000)),
             us(writes.percentile_ns(9990)),
+            result.stats.page_reads,
         );
     }
 }
