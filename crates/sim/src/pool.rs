@@ -266,7 +266,7 @@ impl SwarmConfig {
         config.eager_logs(seed);
         // what leaves the logs by being read again would keep them from filling
         config.tuning.promote_after_reads = 0;
-        config.tuning.log_percent = 3;
+        config.tuning.log_percent = 4;
         config
     }
 

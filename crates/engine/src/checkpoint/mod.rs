@@ -77,6 +77,10 @@ pub(crate) struct Checkpoint {
     image_job: Option<ImageJob>,
     /// With this batch everything is durable that the table may show.
     objects_due: u64,
+    /// Of a pool without a table: its objects at a moment at which batches had all changes of them, and the last of these
+    /// batches. What changes later stands in the journal behind it, and must not keep the root waiting: a commit may wait
+    /// for the room that the root makes.
+    rooted: Option<(Vec<u8>, u64)>,
     mark: (u64, u64),
     replay_sequence: u64,
     places: PlacesWrite,
@@ -113,6 +117,7 @@ impl Default for Checkpoint {
             image: None,
             image_job: None,
             objects_due: 0,
+            rooted: None,
             mark: (0, 0),
             replay_sequence: 1,
             places: PlacesWrite::default(),
@@ -256,6 +261,7 @@ impl Checkpoint {
         let mut wanted = Vec::new();
         loop {
             let before = self.stage;
+            self.note_objects(parts);
             match before {
                 Stage::Idle => return Vec::new(),
                 Stage::Pages | Stage::Places | Stage::Pointers | Stage::Table if self.error => {
@@ -275,6 +281,14 @@ impl Checkpoint {
             if self.stage == before {
                 return wanted;
             }
+        }
+    }
+
+    /// The objects of a pool without a table, as soon as batches have all changes of them.
+    fn note_objects(&mut self, parts: &Parts<'_>) {
+        let is_due = !matches!(self.stage, Stage::Idle | Stage::Root) && self.rooted.is_none();
+        if is_due && !parts.objects.has_table() && parts.objects.changes().is_empty() {
+            self.rooted = Some((parts.objects.records(), parts.batches.composed));
         }
     }
 
@@ -449,9 +463,12 @@ impl Checkpoint {
             return;
         }
         let batches = parts.batches;
-        if batches.durable < self.composed
-            || !batches.are_durable_as_rooted(self.objects_due, parts.objects)
-        {
+        let objects_due = match (&self.rooted, parts.objects.has_table()) {
+            (_, true) => self.objects_due,
+            (Some((_, with)), false) => *with,
+            (None, false) => return,
+        };
+        if batches.durable < self.composed || batches.durable < objects_due {
             return;
         }
         assert!(
@@ -464,7 +481,7 @@ impl Checkpoint {
             replay_sequence: self.replay_sequence,
             replay_offset: self.mark.1,
             replay_upto: batches.durable_unit,
-            objects: if image.is_none() { parts.objects.records() } else { Vec::new() },
+            objects: self.rooted.take().map_or_else(Vec::new, |(records, _)| records),
             image,
             map: parts.checksums.root(),
         };
@@ -500,6 +517,7 @@ impl Checkpoint {
             parts.objects.note_unsaved();
         }
         parts.checksums.failed();
+        self.rooted = None;
         self.stage = Stage::Idle;
         self.note_failed(parts.io.now());
     }

@@ -76,6 +76,12 @@ impl Participants for Owners<'_> {
         object_changes.release_retired(batch, is_partial, objects);
     }
 
+    fn freed(&mut self, store: &mut Store, io: &DeviceIo) {
+        if !self.migration.moves.homed_log.is_empty() {
+            self.migration.moves.give_up_log_places(&mut store.commit, &mut store.map, io);
+        }
+    }
+
     fn answer(&mut self, waiting: Vec<TaskId>, status: Result<(), IoError>) {
         waiting.into_iter().for_each(|id| self.requests.lead_to(Next::Durable(id, status)));
     }

@@ -8,7 +8,7 @@ use crate::device::{Class, Job};
 use crate::drain::Evacuation;
 use crate::io::DeviceIo;
 use crate::map::objects::Objects;
-use crate::map::{Copied, Logical, Map, NONE, Slot, Touch};
+use crate::map::{Copied, Entry, Logical, Map, NONE, Slot, Touch};
 use crate::migration::Migration;
 use crate::migration::copies::Copies;
 use crate::migration::moves::{HOMED_BLOCKS_MAX, Moves, Part, Stage};
@@ -121,6 +121,23 @@ impl Moves {
         }
         self.assert_homed();
         evacuation.lose_rehomed(device, objects);
+    }
+
+    /// After a commit: log places of blocks whose homes are recorded go.
+    pub(crate) fn give_up_log_places(&mut self, commit: &mut Commit, map: &mut Map, io: &DeviceIo) {
+        for (block, slot) in std::mem::take(&mut self.homed_log) {
+            let is_home_too = Entry { home: true, ..Entry::in_slot(slot, true) };
+            if map.entry(block) != is_home_too {
+                continue;
+            }
+            if map.leaves().recorded_home(block) {
+                map.drop_place(block, slot);
+                map.touch(Touch { logical: block, count: 1 }, NONE, true);
+                commit.note_pending(io.now());
+            } else {
+                self.homed_log.push((block, slot));
+            }
+        }
     }
 
     /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
@@ -263,8 +280,8 @@ impl Migration {
                 continue;
             }
             if store.map.slots().is_log(part.slot) {
-                // the slot is kept until a record has named the home
-                store.map.drop_place(part.logical, part.slot);
+                // the log place is given up one batch later, when a record names the home
+                self.moves.homed_log.push((part.logical, part.slot));
             }
             store.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }

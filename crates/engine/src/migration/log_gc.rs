@@ -9,7 +9,7 @@ use crate::log::gc::{self, Need};
 use crate::map::entry::{FRAGMENTS, HOME, LOG};
 use crate::map::objects::Objects;
 use crate::map::recovered::slots_in_logs;
-use crate::map::{Map, NONE, Run, Touch};
+use crate::map::{Map, NONE, Run};
 use crate::migration::Migration;
 use crate::migration::moves::{Moves, Part};
 use crate::migration::unmovable::SEGMENTS_MAX;
@@ -130,13 +130,16 @@ impl Moves {
                 fragmented.get_or_insert(owner);
             }
             // home since a life that ended before its log place was given up
-            if map.state(owner) == HOME | LOG && map.drop_place(owner, slot) {
-                map.touch(Touch { logical: owner, count: 1 }, NONE, true);
-                commit.note_pending(io.now());
+            let given_up = map.state(owner) == HOME | LOG
+                && map.leaves().recorded_home(owner)
+                && map.entry(owner).log == slot;
+            if given_up {
+                self.homed_log.push((owner, slot));
             }
             volatile |= map.is_log_volatile(slot);
             unrecorded |= !map.slots().is_recorded(slot) || map.displaced_count() > 0;
         }
+        self.give_up_log_places(commit, map, io);
         let d = &mut io[device];
         if volatile && d.flushing.is_none() {
             d.flush_wanted = true;

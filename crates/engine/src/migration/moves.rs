@@ -73,6 +73,8 @@ pub(crate) struct Move {
 /// State of background moves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
+    /// Blocks whose homes are being recorded; their log locations are given up afterwards.
+    pub(crate) homed_log: Vec<(Logical, Slot)>,
     pub(crate) active: Option<Move>,
     /// Write-back is between its watermarks.
     pub(crate) writing_back: bool,

@@ -64,7 +64,7 @@ impl Moves {
             }
             let copied = map.watch(block);
             if map.note_home(&copied) {
-                map.drop_place(block, slot);
+                self.homed_log.push((block, slot));
                 map.touch(Touch { logical: block, count: 1 }, NONE, true);
             }
             map.forget(copied);

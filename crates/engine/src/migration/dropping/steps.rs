@@ -60,9 +60,9 @@ impl Moves {
 
 /// Drops the clean copy of a block, if it can go.
 fn drop_copy(block: Logical, map: &mut Map, objects: &Objects, io: &DeviceIo) -> bool {
-    // nobody else has it where the drive of its home is asked nothing any more
+    // a record has to name the home before, and where its drive is asked nothing any more nobody else has it
     let (home, _) = objects.home_of(block, io);
-    if io[home].is_out() {
+    if !map.leaves().recorded_home(block) || io[home].is_out() {
         return false;
     }
     let slot = map.entry(block).ssd;
@@ -75,10 +75,8 @@ fn drop_copy(block: Logical, map: &mut Map, objects: &Objects, io: &DeviceIo) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Service;
     use crate::io::fixture::drives;
     use crate::map::SlotRegion;
-    use tandem_block::IoError;
 
     /// Seen: each further SSD dropped one copy more.
     #[test]
@@ -104,12 +102,10 @@ mod tests {
         let mut map = Map::new(vec![region], 10, 2);
         let slot = map.allocate_ssd(1).expect("there is room").slot;
         map.assign(0, slot, 0);
+        // a home that no record names yet keeps its copy
         let copied = map.watch(0);
         assert!(map.note_home(&copied));
         map.forget(copied);
-        // nobody else has it
-        let home = io.hdds()[0];
-        io[home].service = Service::Out(IoError::Dead(home));
         let (objects, mut commit, mut moves) =
             (Objects::new(10), Commit::default(), Moves::default());
         io.note_wait_for_space();

@@ -41,6 +41,9 @@ pub(crate) trait Participants {
     /// All batches up to this one are durable; the limit on blocks has cut the last one short, or not.
     fn durable(&mut self, batch: u64, is_partial: bool);
 
+    /// What the batch displaced may be used again.
+    fn freed(&mut self, store: &mut Store, io: &DeviceIo);
+
     /// These requests waited for the commit, which ended so.
     fn answer(&mut self, waiting: Vec<TaskId>, status: Result<(), IoError>);
 }

@@ -37,6 +37,7 @@ impl Store {
         let (served, waiting) = (self.commit.served.len(), self.commit.waiting());
         self.commit.gathering.ends(io.now(), served, waiting);
         self.deferred_free.free_after_commit(batch.freed, &self.map);
+        participants.freed(self, io);
         self.commit.answer(Ok(()), participants);
     }
 

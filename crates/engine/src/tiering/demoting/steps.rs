@@ -60,8 +60,9 @@ impl Tiers {
             return Need::Merge;
         }
         if state & HOME != 0 {
-            // its slot is kept until a record has named the home
-            return Need::Drop(map.entry(block).ssd);
+            let slot = map.entry(block).ssd;
+            let safe = map.leaves().recorded_home(block);
+            return if safe { Need::Drop(slot) } else { Need::Wait };
         }
         if moves.is_homed(block) || io[objects.home_of(block, io).0].is_faulted() {
             return Need::Wait;
