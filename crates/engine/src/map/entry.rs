@@ -53,11 +53,11 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentSlot {
     /// Bit n: sector n of the block.
-    pub(crate) mask: u8,
+    pub(super) mask: u8,
     /// Its place among the fragments of the block, as recorded.
-    pub(crate) order: u8,
+    pub(super) order: u8,
     /// CRC-32C of what the slot holds, or a digest of tokens.
-    pub(crate) checksum: u32,
+    pub(super) checksum: u32,
 }
 
 /// Some sectors of a block, in a slot of their own, at their own positions.

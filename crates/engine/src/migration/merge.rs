@@ -10,7 +10,7 @@ use crate::log::read_back::ReadBack;
 use crate::map::{Logical, Map, NONE, Run, Touch};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
-use crate::migration::moves::{FRAGMENTED_MAX, Move, Moves, Part, Stage};
+use crate::migration::moves::{FRAGMENTED_MAX, Move, Moves, Part, Stage, Sums};
 use crate::migration::read_back::Promotions;
 use crate::mutant::Mutant;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
@@ -65,7 +65,8 @@ impl Moves {
             "what is promoted lies in a log alone"
         );
         let copied = Some(map.watch(block));
-        let part = Part { copied, ..Part::new(block, slot) };
+        let mut part = Part::new(block, slot);
+        part.copied = copied;
         let request = Request {
             kind: RequestKind::Background,
             ..Request::new(
@@ -87,8 +88,7 @@ impl Moves {
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
             since: io.now(),
-            knows_checksums: true,
-            pages: Vec::new(),
+            sums: Sums::default(),
         });
         let id = requests.insert(Task::new(request, block, block + 1));
         requests.lead_to(Next::Read(id));

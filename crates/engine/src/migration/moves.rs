@@ -13,10 +13,12 @@
 //! A move commits by compare: if the block changed since it was read, the move is dropped. One move
 //! is under way at a time, of at most a run (1 MiB), so a user waits for one command at most.
 
+mod known;
 mod run;
 mod steps;
 mod sums;
 
+pub(crate) use self::known::Sums;
 use crate::map::{Copied, FixedState, Logical, Run, Slot};
 use crate::migration::dropping::Dropping;
 use crate::migration::unmovable::Unmovable;
@@ -65,9 +67,8 @@ pub(crate) struct Move {
     /// Of a drain's move: where each part goes, a slot or the block whose place its home takes.
     pub(crate) targets: Vec<Slot>,
     pub(crate) since: Instant,
-    /// What its sources must hold was looked up; and pages that stay in RAM until then.
-    pub(crate) knows_checksums: bool,
-    pub(crate) pages: Vec<u32>,
+    /// Does it know what its sources must hold?
+    pub(crate) sums: Sums,
 }
 
 /// State of background moves.
@@ -78,7 +79,7 @@ pub(crate) struct Moves {
     pub(crate) active: Option<Move>,
     /// Write-back is between its watermarks.
     pub(crate) writing_back: bool,
-    pub(crate) cursor: Logical,
+    cursor: Logical,
     pub(crate) merge_cursor: Logical,
     /// Homes written and not yet flushed, oldest first, with the number of the home write.
     pub(crate) homed: VecDeque<(u64, Part)>,

@@ -13,7 +13,7 @@ use crate::map::space::{BlockRange, Space};
 use crate::map::{Logical, Map, NONE, Run};
 use crate::metadata::MetadataHomes;
 use crate::metadata_replica::MetadataReplica;
-use crate::migration::moves::{Move, Moves, Part, Stage};
+use crate::migration::moves::{Move, Moves, Part, Stage, Sums};
 use crate::mutant::Mutant;
 use crate::owner::{MigrationIo, MoveKind, Owner};
 use crate::port::IoOp;
@@ -106,8 +106,7 @@ impl Evacuation {
             target: Run { slot: NONE, count: 1 },
             targets: (taken..taken + run.count).collect(),
             since: io.now(),
-            knows_checksums: true,
-            pages: Vec::new(),
+            sums: Sums::default(),
         });
         let op = IoOp::Read { offset_bytes, length_bytes, into: buffer, into_offset_bytes: 0 };
         let job = Job::Io(op, Owner::Migration(MigrationIo::Read(0)));

@@ -16,7 +16,7 @@ impl Audit<'_> {
         let (counted, found) = self.store.map.pending_counts();
         findings.equal(Rule::Journal, "blocks that wait for a batch", counted, found);
         self.audit_queues(findings);
-        let of_moves = self.migration.moves.active.as_ref().map_or(0, |m| m.pages.len());
+        let of_moves = self.migration.moves.active.as_ref().map_or(0, |m| m.sums.pinned());
         let of_requests: usize =
             self.requests.iter().map(|(_, task)| task.pinned_pages.len()).sum();
         findings.equal(

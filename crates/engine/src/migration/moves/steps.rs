@@ -1,7 +1,8 @@
 //! Moves of blocks, step by step: begun, written, ended, and when one is due.
 
 use super::{
-    HOMED_BLOCKS_MAX, LOOK_BLOCKS_MAX, Move, Moves, Part, REST_AFTER_FAILURE, Stage, run_length,
+    HOMED_BLOCKS_MAX, LOOK_BLOCKS_MAX, Move, Moves, Part, REST_AFTER_FAILURE, Stage, Sums,
+    run_length,
 };
 use crate::config::EngineConfig;
 use crate::device::{Class, Job};
@@ -154,8 +155,7 @@ impl Moves {
             target: Run { slot: NONE, count: 1 },
             targets: Vec::new(),
             since: io.now(),
-            knows_checksums: false,
-            pages: Vec::new(),
+            sums: Sums::default(),
         };
         let mut at = 0;
         while at < m.parts.len() {
@@ -265,7 +265,7 @@ impl Moves {
         let m = self.active.take().expect("asked by the caller");
         assert!(m.outstanding == 0, "a move ends when none of its commands is under way");
         assert!(m.stage != Stage::Reading, "a move ends when its sources have been read");
-        assert!(m.pages.is_empty(), "a move ends when it keeps no page in RAM");
+        assert!(m.sums.pinned() == 0, "a move ends when it keeps no page in RAM");
         // a drain looks at each block that fails by itself, and keeps a pace of its own
         let rests = m.failed && !matches!(m.kind, MoveKind::Drain | MoveKind::Rehome);
         self.failures = if rests { self.failures + 1 } else { 0 };

@@ -40,7 +40,7 @@ pub(crate) fn advance_reading(
 
 /// Looks up what the sources must hold. True: some pages are on their way.
 fn lacks_checksums(m: &mut Move, store: &mut Store, io: &mut DeviceIo) -> bool {
-    if m.knows_checksums {
+    if m.sums.are_known() {
         return false;
     }
     let mut lacks = false;
@@ -55,8 +55,7 @@ fn lacks_checksums(m: &mut Move, store: &mut Store, io: &mut DeviceIo) -> bool {
             continue;
         }
         let page = page_of(part.logical);
-        if !m.pages.contains(&page) {
-            m.pages.push(page);
+        if m.sums.pin(page) {
             store.checksums.pin(page);
             let pages = (&mut store.pages, &store.checksums);
             store.metadata_replica.load_checksum_page(page, None, pages, &store.metadata, io);
@@ -64,8 +63,7 @@ fn lacks_checksums(m: &mut Move, store: &mut Store, io: &mut DeviceIo) -> bool {
         lacks |= store.pages.is_under_way(page);
     }
     if !lacks {
-        m.knows_checksums = true;
-        m.pages.drain(..).for_each(|page| store.checksums.unpin(page));
+        m.sums.learn().into_iter().for_each(|page| store.checksums.unpin(page));
     }
     lacks
 }
