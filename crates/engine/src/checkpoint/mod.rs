@@ -50,8 +50,8 @@ const TABLE_IN_FLIGHT_MAX: u32 = 1;
 const ATTEMPTS_MAX: u32 = 8;
 /// Half of the pause before the second attempt; each further one is twice as long, up to 64 times this.
 const RETRY_AFTER: Duration = Duration::from_ms(500);
-/// Checksums that wait for a checkpoint at most: bounds RAM to some 48 MiB, where their blocks lie apart.
-const FRESH_CHECKSUMS_MAX: usize = 1 << 20;
+/// RAM for checksums that wait for a checkpoint at most, before one begins (guess): a million that lie apart.
+const FRESH_BYTES_MAX: usize = 48 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
@@ -209,7 +209,7 @@ impl Checkpoint {
     ) -> bool {
         journal.used_bytes() * 2 > journal.ring_bytes()
             || self.room_is_short
-            || checksums.fresh_count() > FRESH_CHECKSUMS_MAX
+            || checksums.waiting_bytes() > FRESH_BYTES_MAX
             || self.stop == StopState::Asked
             || metadata_replica.wants_checkpoint(io)
             || self.is_tried_again() && metadata_replica.awaits_checkpoint()

@@ -12,7 +12,7 @@
 //!          └──────────────────────── failed ◀─────────────────────────────┘
 //! ```
 
-use super::values::Values;
+use super::values::{PageValues, Values};
 use super::{Entry, FixedState, Logical, Map, NONE, Slot};
 use crate::format::leaf::LeafImage;
 use crate::format::page::{self, Checksums, PAGE_CHECKSUMS};
@@ -93,6 +93,8 @@ impl BlockChecksums {
         assert!(homes <= blocks, "a home is of a block");
         self.table = Pages::new(pool, MAP_TABLE, leaves_of(groups_of(blocks)), area_pages);
         (self.blocks, self.homes) = (blocks, homes);
+        let pages = groups_of(blocks) as usize;
+        (self.fresh, self.carried) = (Values::new(pages), Values::new(pages));
     }
 
     /// What a place of a block must hold: this slot, or its home (`NONE`). `None`: a page has to be read.
@@ -176,7 +178,7 @@ impl BlockChecksums {
     /// Takes a page as never written: nobody can read it, or there is nothing to read, in an event loop without
     /// contents.
     pub(crate) fn load_empty(&mut self, page: u32) {
-        let is_zero = !self.contents || self.carried.of_page(page).is_empty();
+        let is_zero = !self.contents || !self.carried.has_page(page);
         let checksums = (!is_zero).then(|| {
             let mut checksums = no_checksums();
             self.lay_carried_over(page, &mut checksums);
@@ -187,9 +189,9 @@ impl BlockChecksums {
 
     /// A checkpoint may write the page just now.
     fn lay_carried_over(&self, page: u32, checksums: &mut Checksums) {
-        let carried = if self.forgets_carried { &[] } else { self.carried.of_page(page) };
-        for &(within, checksum) in carried {
-            checksums[usize::from(within)] = checksum;
+        if !self.forgets_carried {
+            let mut lay = |(within, checksum)| checksums[usize::from(within)] = checksum;
+            self.carried.for_each_of(page, &mut lay);
         }
     }
 
@@ -271,7 +273,13 @@ impl BlockChecksums {
         (self.pages_max / 2).clamp(2, AWAITED_MAX)
     }
 
+    /// Memory of the values that wait for a checkpoint, and of those that one carries, by calculation.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.fresh.memory_bytes() + self.carried.memory_bytes()
+    }
+
     /// How many values wait for a checkpoint.
+    #[cfg(test)]
     pub(crate) fn fresh_count(&self) -> usize {
         self.fresh.len()
     }
@@ -297,7 +305,7 @@ impl BlockChecksums {
     pub(crate) fn carry(&mut self, number: u32) -> Option<PageWrite> {
         let values =
             self.fresh.take_page(number).expect("a page is written for values that it lacks");
-        assert!(self.carried.of_page(number).is_empty(), "a checkpoint carries a page once");
+        assert!(!self.carried.has_page(number), "a checkpoint carries a page once");
         if !self.pages.contains_key(&number) {
             assert!(self.was_never_written(number), "the page was loaded");
             self.load_empty(number);
@@ -306,9 +314,7 @@ impl BlockChecksums {
         let page = self.pages.get_mut(&number).expect("the page was loaded");
         if self.contents {
             let page = page.get_or_insert_with(no_checksums);
-            for &(within, checksum) in values.as_slice() {
-                page[usize::from(within)] = checksum;
-            }
+            values.for_each(|(within, checksum)| page[usize::from(within)] = checksum);
         }
         self.carried.put_page(number, values);
         let bytes = encode(page.as_deref());
@@ -363,20 +369,31 @@ impl BlockChecksums {
     /// The root is durable.
     pub(crate) fn durable(&mut self) {
         self.table.durable();
-        let carried = std::mem::take(&mut self.carried);
-        let was_carried = |page: &u32| !carried.of_page(*page).is_empty();
+        let carried = &self.carried;
+        let was_carried = |page: &u32| carried.has_page(*page);
         for page in self.lost.extract_if(.., was_carried) {
             // it was taken as lost while it was being written, and can be read again now
             self.pages.remove(&page);
             self.order.retain(|&known| known != page);
         }
+        self.end_carrying(|_, _| {});
     }
 
     /// The checkpoint has failed, and none of its commands is under way: what it carried waits again.
     pub(crate) fn failed(&mut self) {
         self.table.failed();
-        for (page, values) in std::mem::take(&mut self.carried).into_pages() {
-            self.fresh.put_back(page, &values);
+        let mut fresh = std::mem::take(&mut self.fresh);
+        self.end_carrying(|page, values| fresh.put_back(page, values));
+        self.fresh = fresh;
+    }
+
+    /// Nothing is carried any more. What was is handed on.
+    fn end_carrying(&mut self, mut take: impl FnMut(u32, &PageValues)) {
+        let mut from = 0;
+        while let Some(page) = self.carried.next_page(from) {
+            let values = self.carried.take_page(page).expect("it has values");
+            take(page, &values);
+            from = page;
         }
     }
 }

@@ -5,6 +5,7 @@
 //! Of a slot of a log the owner is kept, a logical block: five bytes. They begin as zeroes, so that slots that were
 //! never used take no memory. Whose the slot of an SSD is, only leaves say: there are many, and nobody asks by slot.
 
+use super::allocator::Run;
 use super::bits::Bits;
 use crate::format::pointer::NUMBERS_END;
 use tandem_block::{BLOCK_BYTES, DeviceId, Table};
@@ -192,6 +193,18 @@ impl Slots {
     pub fn log_owner(&self, slot: Slot) -> Logical {
         let (drive, at) = split(slot);
         unpack(self.drives[drive].owners[at].map(|byte| !byte))
+    }
+
+    /// The slots of a run in a log that have an owner, or had one, and whose they are.
+    ///
+    /// # Panics
+    /// If they are of an SSD.
+    #[inline]
+    pub(crate) fn log_owners(&self, run: Run) -> impl Iterator<Item = (Slot, Logical)> + '_ {
+        let (drive, at) = split(run.slot);
+        let owners = &self.drives[drive].owners[at..at + run.count as usize];
+        let known = (run.slot..).zip(owners).filter(|(_, owner)| **owner != Packed::default());
+        known.map(|(slot, owner)| (slot, unpack(owner.map(|byte| !byte))))
     }
 
     /// Asks memory for all that is known of a slot.

@@ -1,26 +1,41 @@
 //! Checksums of slots that no record names yet.
 //!
 //! What a record names has its checksum in the table of blocks (`checksums`). What was written since has it here,
-//! until a batch takes it. Slots are written in runs, so sixteen that follow each other are kept together.
+//! until a batch takes it. Slots are written in runs, so those that follow each other are kept together.
 
 use super::FixedState;
 use super::slots::Slot;
 use hashbrown::HashMap;
 
 /// Slots that are kept together.
-const TOGETHER: u64 = 16;
+const TOGETHER: u64 = 64;
+/// No chunk.
+const NO_CHUNK: u64 = u64::MAX;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Chunk {
     /// Which of the slots have a checksum, a bit for each.
-    known: u16,
+    known: u64,
     checksums: [u32; TOGETHER as usize],
 }
 
 /// The checksums.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Unrecorded {
-    chunks: HashMap<u64, Chunk, FixedState>,
+    /// Where each chunk stands.
+    places: HashMap<u64, u32, FixedState>,
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+    /// The chunk that was asked for last: slots come in runs.
+    last: (u64, u32),
+}
+
+impl Default for Unrecorded {
+    /// None.
+    fn default() -> Self {
+        let (places, last) = (HashMap::default(), (NO_CHUNK, 0));
+        Unrecorded { places, chunks: Vec::new(), free: Vec::new(), last }
+    }
 }
 
 #[inline]
@@ -29,14 +44,22 @@ fn split(slot: Slot) -> (u64, usize) {
 }
 
 impl Unrecorded {
+    #[inline]
+    fn place(&self, chunk: u64) -> Option<usize> {
+        if self.last.0 == chunk {
+            return Some(self.last.1 as usize);
+        }
+        self.places.get(&chunk).map(|place| *place as usize)
+    }
+
     /// The checksum of a slot that no record names.
     #[inline]
     pub(super) fn get(&self, slot: Slot) -> Option<u32> {
-        if self.chunks.is_empty() {
+        if self.places.is_empty() {
             return None;
         }
         let (chunk, at) = split(slot);
-        let chunk = self.chunks.get(&chunk)?;
+        let chunk = &self.chunks[self.place(chunk)?];
         (chunk.known >> at & 1 == 1).then_some(chunk.checksums[at])
     }
 
@@ -46,27 +69,42 @@ impl Unrecorded {
     /// If it was before, and nobody has taken that.
     #[inline]
     pub(super) fn set(&mut self, slot: Slot, checksum: u32) {
-        let (chunk, at) = split(slot);
-        let chunk = self.chunks.entry(chunk).or_default();
+        let (number, at) = split(slot);
+        let place = self.place(number).unwrap_or_else(|| self.new_chunk(number));
+        self.last = (number, place as u32);
+        let chunk = &mut self.chunks[place];
         assert!(chunk.known >> at & 1 == 0, "slot {slot} is written once before a record names it");
         chunk.known |= 1 << at;
         chunk.checksums[at] = checksum;
+    }
+
+    fn new_chunk(&mut self, number: u64) -> usize {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk { known: 0, checksums: [0; TOGETHER as usize] });
+            self.chunks.len() as u32 - 1
+        });
+        self.places.insert(number, place);
+        place as usize
     }
 
     /// A record names the slot, or nothing does any more.
     #[inline]
     pub(super) fn remove(&mut self, slot: Slot) {
         let (number, at) = split(slot);
-        let Some(chunk) = self.chunks.get_mut(&number) else { return };
+        let Some(place) = self.place(number) else { return };
+        let chunk = &mut self.chunks[place];
         chunk.known &= !(1 << at);
+        self.last = (number, place as u32);
         if chunk.known == 0 {
-            self.chunks.remove(&number);
+            self.places.remove(&number);
+            self.free.push(place as u32);
+            self.last = (NO_CHUNK, 0);
         }
     }
 
     /// Bytes of memory held.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.chunks.allocation_size()
+        self.places.allocation_size() + self.chunks.capacity() * size_of::<Chunk>()
     }
 }
 
@@ -77,18 +115,16 @@ mod tests {
     #[test]
     fn a_slot_has_its_checksum_until_it_is_taken() {
         let mut sums = Unrecorded::default();
-        for slot in [3, 15, 16, 1 << 39] {
+        for slot in [3, 63, 64, 1 << 39] {
             sums.set(slot, slot as u32 + 1);
         }
-        assert_eq!(
-            [3, 15, 16, 1 << 39, 4].map(|slot| sums.get(slot)),
-            [Some(4), Some(16), Some(17), Some(1), None]
-        );
+        let found = [3, 63, 64, 1 << 39, 4].map(|slot| sums.get(slot));
+        assert_eq!(found, [Some(4), Some(64), Some(65), Some(1), None]);
         sums.remove(3);
         sums.remove(4);
-        assert_eq!((sums.get(3), sums.get(15), sums.chunks.len()), (None, Some(16), 3));
-        sums.remove(15);
-        assert_eq!(sums.chunks.len(), 2, "what is empty takes no memory");
+        assert_eq!((sums.get(3), sums.get(63), sums.places.len()), (None, Some(64), 3));
+        sums.remove(63);
+        assert_eq!((sums.places.len(), sums.free.len()), (2, 1), "what is empty is used again");
         sums.set(3, 9);
         assert_eq!(sums.get(3), Some(9));
     }

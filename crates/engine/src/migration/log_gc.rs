@@ -9,7 +9,7 @@ use crate::log::gc::{self, Need};
 use crate::map::entry::{FRAGMENTS, HOME, LOG};
 use crate::map::objects::Objects;
 use crate::map::recovered::slots_in_logs;
-use crate::map::{Map, NONE, Run};
+use crate::map::{Logical, Map, Run, Slot};
 use crate::migration::Migration;
 use crate::migration::moves::{Moves, Part};
 use crate::migration::unmovable::SEGMENTS_MAX;
@@ -67,10 +67,8 @@ impl Moves {
         assert!(map.slots().is_log(run.slot) && run.count > 0, "a segment lies in a log");
         assert!(blocks_max > 0, "a move has room for a block");
         let mut parts = Vec::new();
-        for slot in run.slot..run.slot + run.count {
-            let owner = map.slots().log_owner(slot);
-            let movable = owner != NONE
-                && !self.homed_blocks.contains(&owner)
+        for (slot, owner) in map.slots().log_owners(run) {
+            let movable = !self.homed_blocks.contains(&owner)
                 && (map.log_source(owner, slot) || self.is_fixed_source(owner, slot, map, io));
             // it would fail, and all other moves rest after that
             let home_is_out = || io[objects.home_of(owner, io).0].is_faulted();
@@ -92,10 +90,9 @@ impl Moves {
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
-        (run.slot..run.slot + run.count).any(|slot| {
-            let owner = map.slots().log_owner(slot);
-            owner != NONE
-                && map.state(owner) & FRAGMENTS != 0
+        let all: Vec<(Slot, Logical)> = map.slots().log_owners(run).collect();
+        all.into_iter().any(|(slot, owner)| {
+            map.state(owner) & FRAGMENTS != 0
                 && !self.is_unmovable(owner, map, io)
                 && !map.is_log_volatile(slot)
                 && self.start_merge(owner, map, requests, io)
@@ -121,11 +118,7 @@ impl Moves {
         let mut fragmented = None;
         let mut volatile = false;
         let mut unrecorded = false;
-        for slot in run.slot..run.slot + run.count {
-            let owner = map.slots().log_owner(slot);
-            if owner == NONE {
-                continue;
-            }
+        for (slot, owner) in map.slots().log_owners(run) {
             if map.state(owner) & FRAGMENTS != 0 && !self.is_unmovable(owner, map, io) {
                 fragmented.get_or_insert(owner);
             }

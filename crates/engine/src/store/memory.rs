@@ -116,10 +116,9 @@ impl MemoryBound {
     }
 }
 
-/// Bytes of where blocks lie, and of values that wait for a checkpoint: by calculation, one takes 48 where it is alone
-/// in its page.
+/// Bytes of where blocks lie, and of values that wait for a checkpoint.
 fn used(map: &Map, checksums: &BlockChecksums) -> usize {
-    map.memory_bytes() + 48 * checksums.fresh_count()
+    map.memory_bytes() + checksums.waiting_bytes()
 }
 
 #[cfg(test)]
