@@ -4,7 +4,7 @@
 //! 0 magic u64 | 8 crc u32 | 12 version u32 | 16 incompatible features u64 | 24 read-only compatible features u64
 //! 32 compatible features u64 | 40 generation u64 | 48 pool u128 | 64 device u128
 //! 80 index u8, role u8, members u8, clean u8 | 84 capacity u64
-//! … layout 15 x u64 | members (uuid u128, role u8, capacity u64) | pool name
+//! … layout 13 x u64 | members (uuid u128, role u8, capacity u64) | pool name
 //! state u8 (0 none, 1 copying, 2 replaced), index u8, uuid u128 of a successor
 //! with feature 1: members x standing u8 (0 serves, 1 is drained, 2 gone); what is numbered of each that is
 //!     gone: first logical block u64, homes u64, slots u64

@@ -346,6 +346,10 @@ impl Map {
         for slot in [ssd, log] {
             if slot != NONE {
                 assert!(self.slots.is_place(slot), "a record names places that its block has");
+                debug_assert!(
+                    [self.leaves.get(block).ssd, self.leaves.get(block).log].contains(&slot),
+                    "… and not those of another one"
+                );
                 self.mark_slot(slot, true);
             }
         }

@@ -560,6 +560,8 @@ impl Map {
     /// A place that the block no longer needs: kept if it is recorded, free if not.
     #[inline]
     fn displace(&mut self, block: Logical, slot: Slot) {
+        let is_own = || !self.slots.is_log(slot) || self.slots.log_owner(slot) == block;
+        debug_assert!(is_own(), "a block leaves a place of its own");
         self.slots.leave(slot);
         if self.slots.is_recorded(slot) {
             self.displaced.insert(block, slot);

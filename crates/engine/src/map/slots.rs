@@ -5,7 +5,6 @@
 //! Of a slot of a log the owner is kept, a logical block: five bytes. They begin as zeroes, so that slots that were
 //! never used take no memory. Whose the slot of an SSD is, only leaves say: there are many, and nobody asks by slot.
 
-use super::allocator::Run;
 use super::bits::Bits;
 use crate::format::pointer::NUMBERS_END;
 use tandem_block::{BLOCK_BYTES, DeviceId, Table};
@@ -200,10 +199,13 @@ impl Slots {
     /// # Panics
     /// If they are of an SSD.
     #[inline]
-    pub(crate) fn log_owners(&self, run: Run) -> impl Iterator<Item = (Slot, Logical)> + '_ {
-        let (drive, at) = split(run.slot);
-        let owners = &self.drives[drive].owners[at..at + run.count as usize];
-        let known = (run.slot..).zip(owners).filter(|(_, owner)| **owner != Packed::default());
+    pub(crate) fn log_owners(
+        &self,
+        (first, count): (Slot, u64),
+    ) -> impl Iterator<Item = (Slot, Logical)> + '_ {
+        let (drive, at) = split(first);
+        let owners = &self.drives[drive].owners[at..at + count as usize];
+        let known = (first..).zip(owners).filter(|(_, owner)| **owner != Packed::default());
         known.map(|(slot, owner)| (slot, unpack(owner.map(|byte| !byte))))
     }
 

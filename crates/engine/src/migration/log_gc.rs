@@ -67,7 +67,7 @@ impl Moves {
         assert!(map.slots().is_log(run.slot) && run.count > 0, "a segment lies in a log");
         assert!(blocks_max > 0, "a move has room for a block");
         let mut parts = Vec::new();
-        for (slot, owner) in map.slots().log_owners(run) {
+        for (slot, owner) in map.slots().log_owners((run.slot, run.count)) {
             let movable = !self.homed_blocks.contains(&owner)
                 && (map.log_source(owner, slot) || self.is_fixed_source(owner, slot, map, io));
             // it would fail, and all other moves rest after that
@@ -90,7 +90,7 @@ impl Moves {
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
-        let all: Vec<(Slot, Logical)> = map.slots().log_owners(run).collect();
+        let all: Vec<(Slot, Logical)> = map.slots().log_owners((run.slot, run.count)).collect();
         all.into_iter().any(|(slot, owner)| {
             map.state(owner) & FRAGMENTS != 0
                 && !self.is_unmovable(owner, map, io)
@@ -118,7 +118,7 @@ impl Moves {
         let mut fragmented = None;
         let mut volatile = false;
         let mut unrecorded = false;
-        for (slot, owner) in map.slots().log_owners(run) {
+        for (slot, owner) in map.slots().log_owners((run.slot, run.count)) {
             if map.state(owner) & FRAGMENTS != 0 && !self.is_unmovable(owner, map, io) {
                 fragmented.get_or_insert(owner);
             }
