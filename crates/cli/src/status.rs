@@ -106,6 +106,7 @@ fn describe(status: &Status) -> String {
         table::bytes(status.ssd_clean_bytes),
         table::bytes(status.hdd_log_bytes),
     ));
+    out.push_str(&memory(status));
     out.push_str(&format!(
         "Redirected: {} writes, {}. Fragments {}, merge reads {}, commits {}, checkpoints {}.\n",
         table::count(status.redirected.requests),
@@ -493,6 +494,13 @@ fn worries(status: &Status) -> Vec<String> {
     }
     worries.extend(pairs::worries(status));
     worries.extend(spent(status));
+    if status.map_memory_bytes > status.metadata_memory_max_bytes {
+        worries.push(
+            "where blocks lie takes more memory than metadata in [memory] allows: it is served on, \
+             with a small cache of checksums"
+                .to_owned(),
+        );
+    }
     let (wrong, repaired) = (status.checksum_errors, status.repaired_reads);
     if wrong > 0 {
         worries.push(format!(
@@ -501,6 +509,18 @@ fn worries(status: &Status) -> Vec<String> {
         ));
     }
     worries
+}
+
+/// What the metadata takes in memory.
+fn memory(status: &Status) -> String {
+    format!(
+        "Memory of the metadata: {} for where blocks lie, {} for checksums, of {}; {} pages of checksums \
+         read.\n",
+        table::bytes(status.map_memory_bytes),
+        table::bytes(status.metadata_cache_bytes),
+        table::bytes(status.metadata_memory_max_bytes),
+        table::count(status.metadata_page_reads),
+    )
 }
 
 #[cfg(test)]
@@ -542,6 +562,8 @@ mod tests {
                            "hdd_log": { "reads": 2_345, "bytes": 1 << 30 },
                            "cache_bytes": 9 << 20, "cache_bytes_max": 64 << 20,
                            "promoted_blocks": 17, "promotions_forgone": 3 },
+            "map_memory_bytes": 3 << 20, "metadata_memory_max_bytes": 2 << 20,
+            "metadata_cache_bytes": 1 << 20, "metadata_page_reads": 4_321,
             "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2,
             "service": [{ "state": "out", "why": "device 0 did not answer" }],
         }));
@@ -557,6 +579,8 @@ mod tests {
             "1,234",
             "512 B",
             "mios-d, idle: no profile",
+            "3.0 MiB for where blocks lie, 1.0 MiB for checksums, of 2.0 MiB; 4,321 pages",
+            "more memory than metadata in [memory] allows",
             "Metadata replica: ssd.img, 1.2 s behind, 3 journal units, to be caught up by a snapshot",
             "(bound 10.0 s)",
             "journaled",
