@@ -3,7 +3,7 @@
 //! Version 3 of the format is frozen. The images beside this file were written once, and every later commit opens them.
 //! If a test here fails, the bytes on the drives have changed: a change needs a feature of the superblock
 //! (docs/FORMAT.md), and new images beside these, never in their place.
-//! `cargo test -p tandem pool_image -- --ignored` makes images of a kind that is missing.
+//! With `UPDATE_GOLDEN=1` a test makes the images of its kind if there are none. It never makes one anew.
 
 use crate::support::PoolFixture;
 use crate::support::fixture::PoolText;
@@ -67,6 +67,10 @@ fn holds(pool: &PoolFixture, export: &str, want: &[u8]) {
 }
 
 fn opens(kind: &str) {
+    let are_missing = DRIVES.iter().all(|drive| !image(kind, drive).exists());
+    if are_missing && std::env::var_os("UPDATE_GOLDEN").is_some() {
+        make(kind);
+    }
     let pool = text().made();
     for drive in DRIVES {
         let packed = std::fs::read(image(kind, drive)).expect("the image is there");
@@ -98,37 +102,32 @@ fn a_pool_of_version_3_that_was_killed_opens() {
     opens("killed");
 }
 
-#[test]
-#[ignore = "makes images: those that are there are never made anew"]
-fn make_images() {
-    for kind in ["stopped", "killed"] {
-        let pool = text().formatted();
-        let server = pool.start();
-        let mut target = pool.nbd();
-        for (offset, length, byte) in FIRST {
-            target.write(offset, &vec![byte; length], false).unwrap();
-        }
-        target.flush().unwrap();
+/// Makes a pool, and keeps its drives as images.
+fn make(kind: &str) {
+    let pool = text().formatted();
+    let server = pool.start();
+    let mut target = pool.nbd();
+    for (offset, length, byte) in FIRST {
+        target.write(offset, &vec![byte; length], false).unwrap();
+    }
+    target.flush().unwrap();
+    server.stops();
+    let server = pool.start();
+    let taken = tandem(&["snapshot", pool.config(), "vol0", "one"]);
+    assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
+    let mut target = pool.nbd();
+    for (offset, length, byte) in LATER {
+        target.write(offset, &vec![byte; length], false).unwrap();
+    }
+    target.zeroes(ZEROED.0, ZEROED.1).unwrap();
+    target.flush().unwrap();
+    if kind == "killed" {
+        server.kill();
+    } else {
         server.stops();
-        let server = pool.start();
-        let taken = tandem(&["snapshot", pool.config(), "vol0", "one"]);
-        assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
-        let mut target = pool.nbd();
-        for (offset, length, byte) in LATER {
-            target.write(offset, &vec![byte; length], false).unwrap();
-        }
-        target.zeroes(ZEROED.0, ZEROED.1).unwrap();
-        target.flush().unwrap();
-        if kind == "killed" {
-            server.kill();
-        } else {
-            server.stops();
-        }
-        for drive in DRIVES {
-            let to = image(kind, drive);
-            assert!(!to.exists(), "{} is there, and is kept", to.display());
-            let bytes = std::fs::read(pool.at(drive)).unwrap();
-            std::fs::write(to, zstd::encode_all(&bytes[..], 19).unwrap()).unwrap();
-        }
+    }
+    for drive in DRIVES {
+        let bytes = std::fs::read(pool.at(drive)).unwrap();
+        std::fs::write(image(kind, drive), zstd::encode_all(&bytes[..], 19).unwrap()).unwrap();
     }
 }
