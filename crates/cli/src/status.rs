@@ -532,9 +532,8 @@ mod tests {
         serde_json::from_value(document).unwrap()
     }
 
-    #[test]
-    fn a_status_is_told_in_words() {
-        let mut status = read(json!({
+    fn busy_and_worried() -> Value {
+        json!({
             "pool": {
                 "name": "laptop", "process": 7, "ways_in": ["nbd://127.0.0.1:10809/vol0"],
                 "devices": [{ "path": "ssd.img", "role": "ssd", "bytes": 1 << 30 }],
@@ -566,7 +565,12 @@ mod tests {
             "metadata_cache_bytes": 1 << 20, "metadata_page_reads": 4_321,
             "ssd_dirty_bytes": 8192, "checksum_errors": 3, "repaired_reads": 2,
             "service": [{ "state": "out", "why": "device 0 did not answer" }],
-        }));
+        })
+    }
+
+    #[test]
+    fn a_status_is_told_in_words() {
+        let mut status = read(busy_and_worried());
         count_slow_writes(&mut status);
         assert_eq!(status.user_slow_writes_per_million, Some(1_500.0));
         let told = describe(&status);

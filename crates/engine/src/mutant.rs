@@ -36,7 +36,7 @@ pub enum Mutant {
     HomeBySlot,
     /// The free space of an SSD that takes no writes counts as room for those that wait.
     CountsFailedRoom,
-    /// A page of home checksums that has changed is written over the one that the durable root names.
+    /// A page of checksums that has changed is written over the one that the durable root names.
     LeafInPlace,
     /// A commit whose step failed waits for ever, and everybody with it.
     NeverTriesAgain,

@@ -206,9 +206,9 @@ pub enum MetadataIo {
     ReplicaUnits,
     /// A page or root for it.
     Replica,
-    /// A page of home checksums; requests wait for it.
+    /// A page of checksums; requests wait for it.
     ChecksumPage(u32),
-    /// A part of the area of home checksums, read to be copied to a drive that lags.
+    /// A part of the area of checksums, read to be copied to a drive that lags.
     LevelRead(u64),
     /// … and written there: so many bytes.
     LevelWrite {

@@ -1,4 +1,4 @@
-//! Into which page of home checksums does a checkpoint carry values next, and which does it await?
+//! Into which page of checksums does a checkpoint carry values next, and which does it await?
 //!
 //! A page has to be in memory for that. All that are not are awaited side by side, so that pages that nobody can
 //! read cost the time of one.

@@ -263,7 +263,7 @@ pub fn pointers(bytes: &[u8]) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// A page of home checksums.
+/// A page of checksums.
 ///
 /// # Errors
 /// If it is none.

@@ -48,7 +48,7 @@ pub struct Root {
     pub objects: Vec<u8>,
     /// The table of objects.
     pub image: Option<RootImage>,
-    /// The table of the map: places of blocks, and checksums of homes.
+    /// The table of the map: places of blocks, and their checksums.
     pub map: TableRoot,
 }
 

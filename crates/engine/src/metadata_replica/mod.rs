@@ -116,7 +116,7 @@ pub(crate) struct MetadataReplica {
     gap: bool,
     /// How long the oldest of those units has been missing.
     gap_since: Instant,
-    /// Groups whose places differ from the drive's, and pages of home checksums that do.
+    /// Groups whose places differ from the drive's, and pages of checksums that do.
     due_groups: Marks,
     due_pages: BTreeSet<u32>,
     stage: Stage,
@@ -224,7 +224,7 @@ impl MetadataReplica {
         self.table = self.table.emptied();
     }
 
-    /// The drive and the page, if it has these bytes of a page of home checksums.
+    /// The drive and the page, if it has these bytes of a page of checksums.
     pub(crate) fn place_of(&self, page: u32, wanted: Pointer) -> Option<(DeviceId, u64)> {
         let home = self.home?;
         let own = self.table.leaf(MapLeaf::Checksums.leaf(u64::from(page)));

@@ -51,7 +51,7 @@ fn page_write(write: PageWrite, layout: &Layout) -> IoOp {
 enum NextPages {
     /// This.
     Write(PageWrite),
-    /// A page of home checksums that has to be in memory first.
+    /// A page of checksums that has to be in memory first.
     Await(u32),
     /// Something, but not in this turn.
     Later,
@@ -139,7 +139,7 @@ impl MetadataReplica {
             && (io.is_quiet() || self.snapshot_is_late(io) || io.is_stopping())
     }
 
-    /// Advances the snapshot under way. Returns a page of home checksums that it needs in memory.
+    /// Advances the snapshot under way. Returns a page of checksums that it needs in memory.
     pub(crate) fn run(&mut self, source: &Source<'_>, io: &mut DeviceIo) -> Option<u32> {
         let mut wanted = None;
         while self.stage != Stage::Idle {
@@ -257,7 +257,7 @@ impl MetadataReplica {
         None
     }
 
-    /// The next pages of the map: places, then home checksums, then pages of pointers.
+    /// The next pages of the map: places, then checksums, then pages of pointers.
     fn next_pages(&mut self, source: &Source<'_>) -> Result<NextPages, NoRoom> {
         if let Some(write) = self.next_places(source.map)? {
             return Ok(NextPages::Write(write));
@@ -279,7 +279,7 @@ impl MetadataReplica {
         Ok(pointers.map_or(NextPages::Over, NextPages::Write))
     }
 
-    /// The next page of home checksums that is to be written. Those before it were written.
+    /// The next page of checksums that is to be written. Those before it were written.
     fn next_taken_page(&mut self, checksums: &BlockChecksums) -> Option<u32> {
         self.table.leaves_written();
         while let Some(&page) = self.taken_pages.first() {

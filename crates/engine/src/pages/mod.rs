@@ -1,6 +1,6 @@
 //! A table of the metadata in pages that are never written over: leaves, and a tree of pointers to them.
 //!
-//! Source: docs/DECISIONS.md, "How a pool of petabytes is to fit". The places of blocks and the checksums of homes
+//! Source: docs/DECISIONS.md, "How a pool of petabytes is to fit". The places of blocks and their checksums
 //! lie in one, and the metadata replica has one of its own. A checkpoint goes in these steps:
 //!
 //! ```text

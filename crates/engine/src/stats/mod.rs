@@ -203,7 +203,7 @@ pub struct EngineStats {
     pub faulted_drives: u64,
     /// Drives that were taken out of service, and work again.
     pub healed_drives: u64,
-    /// Pages of home checksums that could not be read for long, so that what they knew is lost.
+    /// Pages of checksums that could not be read for long, so that what they knew is lost.
     pub lost_pages: u64,
     /// Reads of pages of checksums.
     pub page_reads: u64,

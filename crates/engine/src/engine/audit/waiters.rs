@@ -19,7 +19,7 @@ pub enum Wait {
     Commands(Vec<DeviceId>),
     /// Its turn, or space, in the queue of a device.
     Queue(DeviceId),
-    /// Pages of home checksums.
+    /// Pages of checksums.
     Pages(u32),
     /// Its parts.
     Parts(u32),
