@@ -11,7 +11,6 @@ use super::{Findings, Rule, Under};
 use crate::audit::Audit;
 use crate::map::{Logical, NONE, Run, Slot, SlotRegion};
 use crate::owner::{LogIo, MetadataIo, MigrationIo, Owner, RequestIo};
-use std::collections::BTreeMap;
 
 /// What a slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,32 +45,45 @@ impl State {
     }
 }
 
-/// All slots, by the first one of each drive.
+/// A slot's state and, if the map or a record names it, the block.
+type Known = (State, Option<Logical>);
+
+/// All slots, by the drives. A run is audited after every few events, so this is found without a search.
 pub(super) struct States {
-    of: BTreeMap<Slot, Vec<State>>,
-    /// Of those that the map names, or a record, the block.
-    blocks: BTreeMap<Slot, Logical>,
+    drives: Vec<(Slot, Vec<Known>)>,
 }
 
 impl States {
     pub(crate) fn get(&self, slot: Slot) -> State {
-        let region = self.of.range(..=slot).next_back();
-        let found = region.and_then(|(first, states)| states.get((slot - first) as usize));
-        found.copied().unwrap_or(State::Unknown)
+        self.at(slot).map_or(State::Unknown, |known| known.0)
+    }
+
+    fn at(&self, slot: Slot) -> Option<&Known> {
+        let drive = self.drives.iter().rfind(|(first, _)| *first <= slot);
+        drive.and_then(|(first, states)| states.get((slot - first) as usize))
     }
 
     /// Is the slot another block's, as far as the map or a record says?
     pub(crate) fn is_of_another(&self, slot: Slot, block: Logical) -> bool {
-        self.blocks.get(&slot).is_some_and(|&known| known != block)
+        let known = self.at(slot).and_then(|known| known.1);
+        known.is_some_and(|known| known != block)
     }
 
-    fn known(&mut self, slot: Slot) -> Option<&mut State> {
-        let (first, states) = self.of.range_mut(..=slot).next_back()?;
-        states.get_mut((slot - first) as usize)
+    fn known(&mut self, slot: Slot) -> Option<&mut Known> {
+        let drive = self.drives.iter_mut().rfind(|(first, _)| *first <= slot);
+        drive.and_then(|(first, states)| states.get_mut((slot - *first) as usize))
+    }
+
+    /// The map names the slot, or a record: for this block.
+    fn claim_for(&mut self, slot: Slot, block: Logical, state: State, findings: &mut Findings) {
+        self.claim(slot, state, findings);
+        if let Some((_, known)) = self.known(slot) {
+            *known = Some(block);
+        }
     }
 
     fn claim(&mut self, slot: Slot, state: State, findings: &mut Findings) {
-        let Some(known) = self.known(slot) else {
+        let Some((known, _)) = self.known(slot) else {
             findings.add(Rule::SlotStates, || format!("slot {slot} does not exist: {state:?}"));
             return;
         };
@@ -109,14 +121,13 @@ impl Audit<'_> {
 
     pub(super) fn audit_slots(&self, findings: &mut Findings) -> States {
         let slots = self.store.map.slots();
-        let unknown =
-            |region: &SlotRegion| (region.first, vec![State::Unknown; region.count as usize]);
-        let mut states =
-            States { of: slots.regions().iter().map(unknown).collect(), blocks: BTreeMap::new() };
+        let unknown = |region: &SlotRegion| {
+            (region.first, vec![(State::Unknown, None); region.count as usize])
+        };
+        let mut states = States { drives: slots.regions().iter().map(unknown).collect() };
         self.claim_free(&mut states);
         for (block, slot) in self.store.map.displaced_slots() {
-            states.claim(slot, State::Displaced, findings);
-            states.blocks.insert(slot, block);
+            states.claim_for(slot, block, State::Displaced, findings);
             if !slots.is_recorded(slot) {
                 let what =
                     || format!("slot {slot} is kept for block {block} and no record names it");
@@ -162,7 +173,7 @@ impl Audit<'_> {
         for (region, allocator) in regions.zip(self.store.map.allocators()) {
             for slot in region.first..region.first + region.count {
                 if allocator.is_free(slot) {
-                    *states.known(slot).expect("an SSD has its slots") = State::Free;
+                    states.known(slot).expect("an SSD has its slots").0 = State::Free;
                 }
             }
         }
@@ -175,8 +186,7 @@ impl Audit<'_> {
             let whole = [entry.ssd, entry.log].into_iter().filter(|slot| *slot != NONE);
             let parts = map.fragments(block).iter().map(|part| part.slot);
             for slot in whole.chain(parts) {
-                states.claim(slot, State::Current, findings);
-                states.blocks.insert(slot, block);
+                states.claim_for(slot, block, State::Current, findings);
             }
         }
         for slot in map.slots().all() {
