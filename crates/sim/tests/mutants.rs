@@ -473,7 +473,7 @@ fn rehomed_volatile() {
 /// A page of checksums leaves RAM while a checkpoint writes it, and is read again where it was.
 #[test]
 fn forgets_carried() {
-    caught_in_service(Mutant::ForgetsCarried, &["paged/ssd-first/2", "paged/mios-e/2"]);
+    caught_in_service(Mutant::ForgetsCarried, &["paged/ect/2", "paged/mios-e/3"]);
 }
 
 /// What was written and answered while a discard over several runs was under way.

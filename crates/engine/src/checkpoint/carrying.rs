@@ -16,11 +16,11 @@ pub(super) struct Carrying {
 
 impl Carrying {
     /// The next page, which is in memory. `None`: there is no other, or those that are left have to come first.
-    pub(super) fn next(&mut self, checksums: &BlockChecksums) -> Option<u32> {
+    pub(super) fn next(&mut self, checksums: &BlockChecksums, has_ssds: bool) -> Option<u32> {
         if let Some(at) = self.awaited.iter().position(|&page| checksums.has_page(page)) {
             return Some(self.awaited.remove(at));
         }
-        while self.awaited.len() < checksums.awaited_max() {
+        while self.awaited.len() < checksums.awaited_max(has_ssds) {
             let page = checksums.next_fresh_page(self.next_page)?;
             self.next_page = page + 1;
             if checksums.has_page(page) {

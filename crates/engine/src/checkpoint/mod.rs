@@ -319,8 +319,9 @@ impl Checkpoint {
 
     /// Carries waiting values into their pages. Returns those that have to be in memory first.
     fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Vec<u32> {
+        let has_ssds = !parts.io.ssds().is_empty();
         while self.outstanding < IN_FLIGHT_MAX {
-            let Some(page) = self.carrying.next(parts.checksums) else {
+            let Some(page) = self.carrying.next(parts.checksums, has_ssds) else {
                 if self.outstanding == 0 && self.carrying.is_over(parts.checksums) {
                     parts.checksums.pages_written();
                     self.stage = Stage::Places;

@@ -214,8 +214,6 @@ pub(crate) struct Drain {
     unreadable_homes: BTreeSet<Logical>,
     /// Homes that were written elsewhere and are not durable there.
     rehomed: Vec<Rehomed>,
-    /// Checksums of homes that are being read.
-    awaits_page: Option<u32>,
     /// The batch that records the last home that was left.
     left_with: u64,
     /// The move under way is its own. That of a drain that was cancelled is nobody's.
@@ -241,7 +239,6 @@ impl Drain {
             unreadable: BTreeSet::new(),
             unreadable_homes: BTreeSet::new(),
             rehomed: Vec::new(),
-            awaits_page: None,
             left_with: 0,
             owns_move: false,
             has_turn: true,

@@ -13,7 +13,7 @@ use tandem_block::{BLOCK_BYTES, DeviceId};
 
 impl Evacuation {
     /// Does a reader, or a crash, find something in the home of this block?
-    pub(super) fn needs_home(&self, block: Logical, map: &Map) -> bool {
+    pub(crate) fn needs_home(&self, block: Logical, map: &Map) -> bool {
         map.state(block) & HOME != 0 || map.leaves().recorded_home(block)
     }
 

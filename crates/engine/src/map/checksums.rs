@@ -49,6 +49,10 @@ pub(crate) struct BlockChecksums {
 
 /// Pages that a checkpoint awaits at once (guess: a drive that goes bad has some hundreds that cannot be read).
 const AWAITED_MAX: usize = 64;
+/// … from a hard drive: each read takes 8 ms, and users wait as long (guess).
+const AWAITED_OF_HDD_MAX: usize = 4;
+/// Pages that leave memory in one step, beside those that make room for another (guess: 30 us).
+const EVICTED_MAX: usize = 256;
 
 /// Page that holds the block's checksum.
 pub(crate) const fn page_of(block: Logical) -> u32 {
@@ -211,14 +215,22 @@ impl BlockChecksums {
         if self.pages.insert(number, page).is_none() {
             self.order.push_back(number);
         }
-        let mut looks = self.order.len();
-        while self.pages.len() > self.pages_max && looks > 0 {
+        self.pin(number);
+        self.evict();
+        self.unpin(number);
+    }
+
+    /// Pages that came first leave memory, some of those that there are too many of.
+    pub(crate) fn evict(&mut self) {
+        let (mut looks, mut left) = (self.order.len(), EVICTED_MAX);
+        while self.pages.len() > self.pages_max && looks > 0 && left > 0 {
             looks -= 1;
             let oldest = self.order.pop_front().expect("every page is in the order");
-            if oldest == number || self.pinned.contains_key(&oldest) {
+            if self.pinned.contains_key(&oldest) {
                 self.order.push_back(oldest);
                 continue;
             }
+            left -= 1;
             self.pages.remove(&oldest);
             self.lost.remove(&oldest);
         }
@@ -269,8 +281,9 @@ impl BlockChecksums {
     }
 
     /// How many pages a checkpoint may await at once: those of half the cache, and no more than so many.
-    pub(crate) fn awaited_max(&self) -> usize {
-        (self.pages_max / 2).clamp(2, AWAITED_MAX)
+    pub(crate) fn awaited_max(&self, has_ssds: bool) -> usize {
+        let most = if has_ssds { AWAITED_MAX } else { AWAITED_OF_HDD_MAX };
+        (self.pages_max / 2).clamp(2, most)
     }
 
     /// Memory of the values that wait for a checkpoint, and of those that one carries, by calculation.

@@ -118,9 +118,11 @@ impl Marks {
 
     /// All marks go.
     pub(crate) fn clear(&mut self) {
-        while let Some(at) = self.next_word(0) {
+        let mut from = 0;
+        while let Some(at) = self.next_word(from) {
             self.words[at] = 0;
             self.summary[at >> 6] &= !(1 << (at & 63));
+            from = at + 1;
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Dropping {
     cursor: Logical,
     /// Blocks in which no copy was found that could be dropped, up to there.
     searched: u64,
+    /// The batch that was durable when the search began: a later one may name homes that it has passed.
+    as_of: u64,
     /// No clean copy on any SSD could be dropped, when this batch was durable.
     nothing: Option<u64>,
 }

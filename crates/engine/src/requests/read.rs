@@ -25,6 +25,10 @@ use crate::tiering::Tiers;
 use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Op, PayloadId};
 
+/// How often a read looks up once more what another copy must hold (guess: pages of checksums leave RAM as fast
+/// as that only where the cache is far too small).
+const ROUNDS_MAX: u8 = 8;
+
 impl Requests {
     fn read_fragments(
         &mut self,
@@ -133,6 +137,7 @@ impl Requests {
         }
         let task = &mut self[id];
         if std::mem::take(&mut task.begins_again) && task.status.is_ok() {
+            task.rounds += 1;
             self.begin_anew(id, io);
             return;
         }
@@ -292,11 +297,6 @@ impl Requests {
             && (part.logical..part.logical + part.count).all(|block| {
                 Locations::of(store, volumes, policy, io).source(block, &tried).is_some()
             });
-        if !retry {
-            self.note_error(id, error);
-            self.part_done(id, &mut store.map, &mut policy.tiers, io);
-            return;
-        }
         // what the other place must hold may have left RAM
         let is_known = |block| {
             let locations = Locations::of(store, volumes, policy, io);
@@ -304,7 +304,13 @@ impl Requests {
             locations.checksum(block, next.slot).is_some()
         };
         let mut blocks = part.logical..part.logical + part.count;
-        if io.config().contents && !blocks.all(is_known) {
+        let knows = !retry || !io.config().contents || blocks.all(is_known);
+        if !retry || (!knows && self[id].rounds == ROUNDS_MAX) {
+            self.note_error(id, error);
+            self.part_done(id, &mut store.map, &mut policy.tiers, io);
+            return;
+        }
+        if !knows {
             self[id].begins_again = true;
             self.part_done(id, &mut store.map, &mut policy.tiers, io);
             return;

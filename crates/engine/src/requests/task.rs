@@ -56,6 +56,8 @@ pub(crate) struct Task {
     pub(crate) unanswered: Option<IoError>,
     /// Its other copy can be read only once more is known: the read begins again.
     pub(crate) begins_again: bool,
+    /// How often it has.
+    pub(crate) rounds: u8,
     /// The buffer that is written or read into: the user's, or one aligned to blocks.
     pub(crate) buffer: PayloadId,
     /// Where in it the first block lies.
@@ -119,6 +121,7 @@ impl Task {
             status: Ok(()),
             unanswered: None,
             begins_again: false,
+            rounds: 0,
             buffer: request.payload,
             base_bytes: 0,
             payload_offset_bytes: 0,

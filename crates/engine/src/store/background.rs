@@ -318,6 +318,7 @@ impl Store {
         if begins {
             self.memory.fit(&self.map, &mut self.checksums);
         }
+        self.checksums.evict(); // where the map has grown
         let mut parts = Parts {
             io,
             metadata: &self.metadata,

@@ -35,13 +35,17 @@ fn numbers(line: &str) -> Vec<f64> {
 /// Each line is a moment: writes so far, MiB resident, and of the map, the cache and the bound.
 fn memory(said: &str) -> Result<Vec<Row>> {
     let moments: Vec<Vec<f64>> = said.lines().map(numbers).filter(|line| line.len() == 7).collect();
-    let most = moments.iter().map(|line| line[1]).fold(0.0, f64::max);
+    // pages in the cache have no bytes in this run, where nobody looks at contents
+    let taken = |line: &Vec<f64>| line[1] + line[3];
+    let most = moments.iter().map(taken).fold(0.0, f64::max);
     let bound = moments.first().context("no moment was told of")?[4];
-    let within = moments.iter().filter(|line| line[1] <= bound).count();
+    let within = moments.iter().filter(|line| taken(line) <= bound).count();
     let last = &moments[moments.len() - 1];
     Ok(vec![
         Row::new(
-            format!("random writes over 1 TiB of SSD before 8 TiB: at most {bound} MiB resident"),
+            format!(
+                "random writes over 1 TiB of SSD before 8 TiB: at most {bound} MiB resident, cache included"
+            ),
             format!("{most} MiB at most; {within} of {} moments within", moments.len()),
             within == moments.len(),
         ),
@@ -78,7 +82,7 @@ mod tests {
     #[test]
     fn a_moment_above_the_bound_fails() {
         let said = "writes MiB\n 10 20 15 3 100 7 4\n 20 101 60 30 100 9 8\nmost 101 MiB\n";
-        for (said, holds) in [(said.to_owned(), false), (said.replace("101", "99"), true)] {
+        for (said, holds) in [(said.to_owned(), false), (said.replace("101", "70"), true)] {
             let rows = memory(&said).expect("two moments");
             assert_eq!(rows[0].holds, Some(holds), "{}", rows[0].measured);
             assert!(rows[1].measured.starts_with("20 writes, 60 and 30 MiB"));

@@ -86,16 +86,6 @@ impl Migration {
                 }
                 Next::Copy(run) => run,
             };
-            if !self.evacuation.has_checksums_of(
-                run,
-                &store.checksums,
-                &mut store.pages,
-                &store.metadata_replica,
-                &store.metadata,
-                io,
-            ) {
-                return false;
-            }
             let Some(taken) =
                 self.evacuation.take_target(device, run.count, &mut volumes.objects, io)
             else {

@@ -1,18 +1,14 @@
 //! Homes that leave a drive, step by step.
 
 use super::{EMPTY_BLOCKS_MAX, Next, Rehomed, Turn, WAITING_RUNS_MAX};
-use crate::checkpoint::PageReads;
 use crate::device::{Class, Job};
 use crate::drain::{Drain, Evacuation};
 use crate::format::record::HOMES_RECORD_BYTES;
 use crate::io::DeviceIo;
-use crate::map::checksums::{BlockChecksums, page_of};
 use crate::map::journal::Journal;
 use crate::map::objects::Objects;
 use crate::map::space::{BlockRange, Space};
 use crate::map::{Logical, Map, NONE, Run};
-use crate::metadata::MetadataHomes;
-use crate::metadata_replica::MetadataReplica;
 use crate::migration::moves::{Move, Moves, Part, Stage, Sums};
 use crate::mutant::Mutant;
 use crate::owner::{MigrationIo, MoveKind, Owner};
@@ -194,23 +190,6 @@ impl Evacuation {
             && io[device].tail.items.is_empty()
     }
 
-    /// Homes were read: are they what was written there once?
-    pub(crate) fn check_homes_read(
-        &self,
-        found: &[u32],
-        map: &Map,
-        checksums: &BlockChecksums,
-        moves: &mut Moves,
-    ) {
-        let m = moves.active.as_ref().expect("a move was reading");
-        let differs = |(part, read): (&Part, &u32)| {
-            let known = checksums.get(part.logical);
-            known.is_some_and(|known| known != *read) && self.needs_home(part.logical, map)
-        };
-        let is_bad = m.parts.iter().zip(found).any(differs);
-        moves.active.as_mut().expect("asked above").failed |= is_bad;
-    }
-
     /// From now on the homes of these blocks lie where those of the others lay.
     pub(crate) fn leave_homes(
         &mut self,
@@ -254,41 +233,6 @@ impl Evacuation {
         }
         let is_crowded = objects.changes().bytes() > commit.body_bytes_max(journal) / 4;
         !is_crowded && objects.fits_with_homes(waiting + 1)
-    }
-
-    /// Are the checksums of these homes in RAM, so that what is copied is what was written? Asks for them.
-    pub(crate) fn has_checksums_of(
-        &mut self,
-        run: BlockRange,
-        checksums: &BlockChecksums,
-        pages: &mut PageReads,
-        metadata_replica: &MetadataReplica,
-        metadata: &MetadataHomes,
-        io: &mut DeviceIo,
-    ) -> bool {
-        if !io.config().contents {
-            return true;
-        }
-        assert!(run.count > 0, "a run of homes has some");
-        for page in page_of(run.first)..=page_of(run.first + run.count - 1) {
-            if checksums.has_page(page) {
-                continue;
-            }
-            let drain = self.current.as_deref_mut().expect("asked by the caller");
-            let was_asked = drain.awaits_page.replace(page) == Some(page);
-            let is_coming = pages.is_under_way(page);
-            if !was_asked {
-                let known = (&mut *pages, checksums);
-                metadata_replica.load_checksum_page(page, None, known, metadata, io);
-                return false;
-            }
-            if is_coming {
-                return false;
-            }
-            // one that cannot be read: the copy is as good as what is copied
-        }
-        self.current.as_deref_mut().expect("asked by the caller").awaits_page = None;
-        true
     }
 
     /// A flush of a hard drive made durable its home writes up to `mark`: what it holds of homes that are left

@@ -100,9 +100,6 @@ impl Migration {
         };
         assert!(!drain.owns_move, "a drain knows that its last move has ended");
         let rests = now < drain.rests_until && !quiet;
-        if drain.awaits_page.is_some_and(|page| store.checksums.has_page(page)) {
-            drain.looks_at = now;
-        }
         if rests || now < drain.looks_at || drain.drained.is_some() {
             return false;
         }

@@ -24,6 +24,9 @@ impl Moves {
             return;
         }
         let all = map.leaves().block_count() as Logical;
+        if self.dropping.searched == 0 {
+            self.dropping.as_of = commit.durable();
+        }
         // where nothing is under way there may be no next turn
         let is_last = io.flights().is_empty();
         let (looks_max, range) =
@@ -53,7 +56,7 @@ impl Moves {
         assert!(self.dropping.searched <= all, "each block is looked at once in a search");
         if self.dropping.searched == all {
             self.dropping.searched = 0;
-            self.dropping.nothing = Some(commit.durable());
+            self.dropping.nothing = Some(self.dropping.as_of);
         }
     }
 }

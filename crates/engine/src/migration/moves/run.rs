@@ -41,13 +41,6 @@ impl Migration {
             } else if m.kind == MoveKind::LogGc {
                 self.moves.single = m.parts.len();
             }
-        } else if m.kind == MoveKind::Rehome {
-            self.evacuation.check_homes_read(
-                checksums,
-                &store.map,
-                &store.checksums,
-                &mut self.moves,
-            );
         } else if contents {
             for (part, &found) in m.parts[at as usize..].iter_mut().zip(checksums) {
                 part.found = Some(found);
