@@ -64,6 +64,8 @@ pub enum Mutant {
     StalePromoting,
     /// A page of checksums that is read while a checkpoint writes it lacks what is written.
     ForgetsCarried,
+    /// A block that is written while its move waits for a page counts as damaged.
+    LeavesWritten,
     /// A pair's region is written to before it is marked.
     WriteBeforeMark,
     /// A FLUSH of a pair flushes no leg.
@@ -108,7 +110,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 49] = [
+    pub const ALL: [Mutant; 50] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -138,6 +140,7 @@ impl Mutant {
         Mutant::MoveWithoutCompare,
         Mutant::StalePromoting,
         Mutant::ForgetsCarried,
+        Mutant::LeavesWritten,
         Mutant::WriteBeforeMark,
         Mutant::PairFlushIgnored,
         Mutant::PairJournalTrimmedEarly,

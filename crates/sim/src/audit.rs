@@ -85,6 +85,11 @@ impl Simulation {
         if audits.contents && self.has_contents && self.engine.is_serving_now() {
             self.audit_contents(&mut told);
         }
+        let is_sound = self.hits().is_empty() && self.engine.stats().faulted_drives == 0;
+        let left = self.engine.moves_left();
+        if audits.contents && is_sound && left > 0 {
+            told.push(format!("moves left {left} blocks as damaged, and no drive had a fault"));
+        }
         told.truncate(TOLD_MAX);
         told
     }
@@ -166,7 +171,8 @@ impl Simulation {
 
     /// What lies there; `None` if the drive had a fault there, or is a pair.
     fn block_at(&self, (device, address): (DeviceId, u64)) -> Option<Sectors> {
-        let is_hit = self.hits().iter().any(|hit| {
+        let hits = self.hits();
+        let is_hit = hits.iter().any(|hit| {
             hit.device == device
                 && !matches!(hit.what, HitKind::ReadError | HitKind::FlushError)
                 && hit.range.0 < address + BLOCK_BYTES
@@ -174,7 +180,7 @@ impl Simulation {
         });
         // what a flush that lied did not settle may be gone, wherever it lay
         let lied = |hit: &Hit| hit.device == device && hit.what == HitKind::FlushIgnored;
-        if is_hit || self.hits().iter().any(lied) || !self.is_plain(device) {
+        if is_hit || hits.iter().any(lied) || !self.is_plain(device) {
             return None;
         }
         let mut sectors: Sectors = std::array::from_fn(|_| SimSector::Token(0));

@@ -476,6 +476,13 @@ fn forgets_carried() {
     caught_in_service(Mutant::ForgetsCarried, &["paged/ect/2", "paged/mios-e/3"]);
 }
 
+/// In a run without faults no move meets damage.
+#[test]
+fn leaves_written() {
+    let lines = ["paged/ssd-first/2", "paged/ect/2"];
+    caught_by(Mutant::LeavesWritten, &lines, "and no drive had a fault");
+}
+
 /// What was written and answered while a discard over several runs was under way.
 #[test]
 fn gives_up_written() {

@@ -31,12 +31,19 @@ struct Left {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unmovable {
     blocks: BTreeMap<Logical, Left>,
+    /// How often one was left.
+    times: u64,
 }
 
 impl Unmovable {
     /// Is none left?
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
+    }
+
+    /// How often a block was left, in this life.
+    pub(crate) fn times(&self) -> u64 {
+        self.times
     }
 
     /// Why one of them could not be moved.

@@ -186,6 +186,11 @@ impl Engine {
     pub fn checksum_known(&self, block: Logical, slot: Slot) -> Option<u32> {
         self.store.checksums.of_place(block, slot, &self.store.map)
     }
+
+    /// How often a move left a block since it could not read it, or found it damaged, in this life.
+    pub fn moves_left(&self) -> u64 {
+        self.migration.moves.unmovable.times()
+    }
 }
 
 impl Audit<'_> {

@@ -8,6 +8,7 @@ use crate::drain::Evacuation;
 use crate::io::DeviceIo;
 use crate::map::checksums::page_of;
 use crate::map::{Map, NONE};
+use crate::mutant::Mutant;
 use crate::owner::MoveKind;
 use crate::store::Store;
 use tandem_block::IoError;
@@ -141,7 +142,7 @@ fn compare_read(moves: &mut Moves, evacuation: &mut Evacuation, map: &mut Map, i
             continue;
         }
         let slot = std::mem::replace(&mut part.slot, NONE);
-        if !matters(part, evacuation, map) {
+        if !matters(part, evacuation, map) && !io.breaks(Mutant::LeavesWritten) {
             continue; // its new version may well be sound
         }
         bad.extend((m.kind == MoveKind::Drain).then_some(slot));

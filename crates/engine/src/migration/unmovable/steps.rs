@@ -17,6 +17,7 @@ impl Moves {
         io: &DeviceIo,
     ) {
         let now = io.now();
+        self.unmovable.times += 1;
         let over: Vec<Logical> = self
             .unmovable
             .blocks
