@@ -104,6 +104,16 @@ pub struct DriveBudget {
     pub ssd_write_bytes: Option<u64>,
 }
 
+/// Sizes of areas of the metadata, on each drive that keeps them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AreaSizes {
+    /// Bytes of one checkpoint root: bounds the number of objects.
+    pub root_bytes: u64,
+    /// Pages for the map. `None`: twice as many as the map may take, so that a checkpoint always takes all that has
+    /// changed. A 16th more than it may take is enough, and fewer are made so many.
+    pub map_pages: Option<u64>,
+}
+
 /// Everything an engine is told at birth.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -138,8 +148,8 @@ pub struct EngineConfig {
     /// Bytes of a journal ring, a multiple of 4096, at least 32 KiB; `None`: capacity / 128 within 512 KiB
     /// and 256 MiB (guess).
     pub journal_bytes: Option<u64>,
-    /// Bytes of one checkpoint root: bounds the number of objects.
-    pub root_bytes: u64,
+    /// Areas of the metadata that have the usual size, but in tests and replays.
+    pub areas: AreaSizes,
     /// Bytes of each of the two areas for the table of objects, on each drive with metadata; bounds how
     /// many objects and attributes there are. `None`: a 256th of the smallest drive, within 256 KiB and
     /// 256 MiB (guess). 0: there are volumes alone, and they stand in the checkpoint's root.
@@ -230,7 +240,7 @@ impl EngineConfig {
             contents: true,
             verify_copies: false,
             journal_bytes: None,
-            root_bytes: 64 * 1024,
+            areas: AreaSizes { root_bytes: 64 * 1024, map_pages: None },
             object_table_bytes: None,
             log_percent: 10,
             log_segment_bytes: 16 * MIB,

@@ -63,8 +63,8 @@ mod volumes;
 
 pub use activity::Activity;
 pub use config::{
-    DEADLINE, DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig, TierConfig,
-    VolumeConfig, WriteCache,
+    AreaSizes, DEADLINE, DeviceConfig, DriveBudget, EngineConfig, Placement, Role, SteerConfig,
+    TierConfig, VolumeConfig, WriteCache,
 };
 pub use config_error::ConfigError;
 pub use engine::{Engine, audit};

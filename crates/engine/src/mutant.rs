@@ -66,6 +66,8 @@ pub enum Mutant {
     ForgetsCarried,
     /// A block that is written while its move waits for a page counts as damaged.
     LeavesWritten,
+    /// A checkpoint that took a part of what had changed cuts the journal.
+    PartCuts,
     /// A pair's region is written to before it is marked.
     WriteBeforeMark,
     /// A FLUSH of a pair flushes no leg.
@@ -110,7 +112,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 50] = [
+    pub const ALL: [Mutant; 51] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -141,6 +143,7 @@ impl Mutant {
         Mutant::StalePromoting,
         Mutant::ForgetsCarried,
         Mutant::LeavesWritten,
+        Mutant::PartCuts,
         Mutant::WriteBeforeMark,
         Mutant::PairFlushIgnored,
         Mutant::PairJournalTrimmedEarly,

@@ -30,6 +30,7 @@ pub enum Met {
     InStop,
     InRecovery,
     Checkpoints,
+    CheckpointParts,
     JournalTurns,
     BlocksHome,
     LogGcBytes,
@@ -88,6 +89,7 @@ const NAMES: [&str; COUNTS] = [
     "while stopping",
     "in recoveries",
     "checkpoints",
+    "checkpoints of a part",
     "journal turns",
     "blocks moved home",
     "log GC bytes",
@@ -211,6 +213,7 @@ impl Coverage {
     pub fn worked(&mut self, engine: &Engine) {
         let stats = engine.stats();
         self.add(Met::Checkpoints, stats.checkpoints);
+        self.add(Met::CheckpointParts, stats.checkpoint_parts);
         self.add(Met::JournalTurns, engine.journal_turns());
         self.add(Met::PageReads, stats.page_reads);
         self.add(Met::BlocksHome, stats.moves);

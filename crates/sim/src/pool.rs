@@ -25,7 +25,9 @@ use tandem_engine::settings::Registry as _;
 use tandem_engine::tier::Tiers;
 use tandem_engine::tier::collect::COLLECTORS;
 use tandem_engine::tier::settings::{NEVER, UNBOUNDED};
-use tandem_engine::{DeviceConfig, DriveBudget, EngineConfig, Role, TierConfig, WriteCache};
+use tandem_engine::{
+    AreaSizes, DeviceConfig, DriveBudget, EngineConfig, Role, TierConfig, WriteCache,
+};
 
 /// The volume of every swarm.
 pub const VOLUME: ObjectId = ObjectId(1);
@@ -82,6 +84,8 @@ pub struct Tuning {
     pub hdd_latency_ns: (u64, u64),
     /// Bytes of the journal ring.
     pub journal_bytes: u64,
+    /// Is the area for the map as small as can be?
+    pub small_area: bool,
     /// Bytes of an area for the table of objects; 0: the volume stands in the root.
     pub object_table_bytes: u64,
     /// Share of a hard drive given to its log, in percent.
@@ -118,6 +122,7 @@ impl Default for Tuning {
             ssd_latency_ns: (200_000, 200_000),
             hdd_latency_ns: (90_000, 90_000),
             journal_bytes: 64 * KIB,
+            small_area: false,
             object_table_bytes: 0,
             log_percent: 20,
             log_segment_bytes: 256 * KIB,
@@ -313,6 +318,20 @@ impl SwarmConfig {
         config
     }
 
+    /// An area for the map that is as small as can be, and a journal that has more than a checkpoint finds room for:
+    /// it takes what has changed in parts.
+    pub fn squeezed(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::paged(seed, policy, requests);
+        config.shape.volume_bytes = 1088 * MIB;
+        config.shape.apart_bytes = 4 * MIB;
+        config.shape.footprint_bytes = 17 * MIB;
+        config.shape.length_bytes_max = 8 * KIB;
+        config.shape.mix = Mix { read: 50_000, flush: 20_000, zero: 10_000, fua: 10_000 };
+        config.tuning.journal_bytes = 256 * KIB;
+        config.tuning.small_area = true;
+        config
+    }
+
     /// Reads of what was redirected, most of which has left RAM: they go to the hard drives, and bring to
     /// the SSD what is read again.
     pub fn reread(seed: u64, policy: &str, requests: u64) -> Self {
@@ -468,10 +487,13 @@ impl SwarmConfig {
             .chain((0..hdds).map(|i| device(Role::Hdd, ssds + i)))
             .collect();
         let tuning = self.tuning;
+        let map_pages = tuning.small_area.then_some(0);
+        let areas = AreaSizes { root_bytes: 64 * KIB, map_pages };
         EngineConfig {
             format,
             gone: self.spares.clone(),
             journal_bytes: Some(tuning.journal_bytes),
+            areas,
             object_table_bytes: Some(tuning.object_table_bytes),
             log_segment_bytes: tuning.log_segment_bytes,
             log_percent: tuning.log_percent,

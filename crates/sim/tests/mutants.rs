@@ -476,6 +476,13 @@ fn forgets_carried() {
     caught_in_service(Mutant::ForgetsCarried, &["paged/ect/2", "paged/mios-e/3"]);
 }
 
+/// What a part has not taken stands in the journal alone.
+#[test]
+fn part_cuts() {
+    let campaign = Campaign { stride: 400, recovery_stride: 0, lives: 1, ..OFTEN };
+    caught(Mutant::PartCuts, campaign, |seed| SwarmConfig::squeezed(seed, "ssd-first", 2_000));
+}
+
 /// In a run without faults no move meets damage.
 #[test]
 fn leaves_written() {

@@ -12,19 +12,29 @@
 //! what was written lies in pages that it does not name. The next attempt writes them again. A root that
 //! failed may be on the drive all the same, so it is written again, and nothing else before it.
 //!
+//! Where the area has too few free pages for all that has changed, a checkpoint takes a part of it. Its root names
+//! these leaves and the mark of the root before, so the journal is not cut. The pages that they had are free then, and
+//! the next part begins at once. So an area needs room for little more than one table.
+//!
 //! Leaves show the recorded state at the moment they are composed, which may be younger than the
 //! mark: replay is by absolute assignment, so that is harmless. Each step is bounded: a few groups, or
 //! one page, at a time per command.
 
+mod attempts;
 mod carrying;
 mod pages;
+mod partial;
 mod parts;
 mod places;
+mod stage;
 
+use self::attempts::Attempts;
 use self::carrying::Carrying;
 pub(crate) use self::pages::{PageRead, PageReads};
+use self::partial::Partial;
 pub(crate) use self::parts::Parts;
 use self::places::{GROUPS_A_TURN, NextPlaces, PlacesWrite};
+use self::stage::Stage;
 use crate::format::image::IMAGE_PAGE_BYTES;
 use crate::format::layout::Layout;
 use crate::format::pointer::PAGE_BYTES;
@@ -40,31 +50,14 @@ use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
 use crate::pages::{NoRoom, PageWrite};
 use crate::port::IoOp;
-use tandem_block::{DeviceId, Duration, Instant, IoError};
+use tandem_block::{DeviceId, Instant, IoError};
 
 /// Checkpoint commands in flight at once.
 const IN_FLIGHT_MAX: u32 = 4;
 /// … and pages of the table of objects: composing one takes some 20 us.
 const TABLE_IN_FLIGHT_MAX: u32 = 1;
-/// Attempts in a row that may fail: some four minutes (guess).
-const ATTEMPTS_MAX: u32 = 8;
-/// Half of the pause before the second attempt; each further one is twice as long, up to 64 times this.
-const RETRY_AFTER: Duration = Duration::from_ms(500);
 /// RAM for checksums that wait for a checkpoint at most, before one begins (guess): a million that lie apart.
 const FRESH_BYTES_MAX: usize = 48 << 20;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
-    #[default]
-    Idle,
-    Pages,
-    Places,
-    Pointers,
-    Table,
-    Flush,
-    AwaitBatch,
-    Root,
-}
 
 /// State of checkpoints.
 #[derive(Clone, Debug)]
@@ -72,6 +65,7 @@ pub(crate) struct Checkpoint {
     stage: Stage,
     /// Number of the newest durable checkpoint.
     number: u64,
+    partial: Partial,
     /// Its table of objects, and the one being written.
     image: Option<RootImage>,
     image_job: Option<ImageJob>,
@@ -89,9 +83,7 @@ pub(crate) struct Checkpoint {
     outstanding: u32,
     /// A step of the attempt under way has failed on the last home of the metadata.
     error: bool,
-    /// Attempts that failed in a row, and when the next one may begin.
-    attempts: u32,
-    retry_at: Instant,
+    attempts: Attempts,
     /// The root that is being written, and whether that has failed.
     root: Vec<u8>,
     root_failed: bool,
@@ -114,6 +106,7 @@ impl Default for Checkpoint {
         Checkpoint {
             stage: Stage::Idle,
             number: 0,
+            partial: Partial::default(),
             image: None,
             image_job: None,
             objects_due: 0,
@@ -125,8 +118,7 @@ impl Default for Checkpoint {
             composed: 0,
             outstanding: 0,
             error: false,
-            attempts: 0,
-            retry_at: Instant::ZERO,
+            attempts: Attempts::default(),
             root: Vec::new(),
             root_failed: false,
             room_is_short: false,
@@ -136,11 +128,12 @@ impl Default for Checkpoint {
 }
 
 impl Checkpoint {
-    /// What recovery found: the checkpoint's number, and the table of objects.
-    pub(crate) fn recovered(&mut self, number: u64, image: Option<RootImage>) {
+    /// What recovery found: the root.
+    pub(crate) fn recovered(&mut self, root: &Root) {
         assert!(self.is_idle() && self.number == 0, "a life begins with what recovery found");
-        self.number = number;
-        self.image = image;
+        self.number = root.checkpoint;
+        self.partial = Partial::recovered(self.number, (root.replay_offset, root.replay_sequence));
+        self.image = root.image;
     }
 
     /// The table of objects once the checkpoint under way is durable.
@@ -156,26 +149,34 @@ impl Checkpoint {
 
     /// Have so many failed that no more are tried, and the journal is never cut again?
     pub(crate) fn has_failed(&self) -> bool {
-        self.attempts >= ATTEMPTS_MAX
+        self.attempts.are_over()
     }
 
-    /// An attempt, or the write of a root, has failed: when is the next one?
+    /// An attempt, or the write of a root, has failed.
     fn note_failed(&mut self, now: Instant) {
-        assert!(self.attempts < ATTEMPTS_MAX, "no more are tried");
         assert!(self.outstanding == 0, "an attempt fails when its commands have ended");
-        self.attempts += 1;
+        self.attempts.note_failed(now);
         self.error = false;
-        self.retry_at = now + Duration::from_ns(RETRY_AFTER.ns << self.attempts.min(6));
     }
 
     /// The last attempt has failed, and there will be another.
     pub(crate) fn is_tried_again(&self) -> bool {
-        self.attempts > 0 && !self.has_failed()
+        self.attempts.goes_on()
     }
 
     /// Number of the newest durable one.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Number of the newest durable one that took all that had changed when it began.
+    pub(crate) fn whole(&self) -> u64 {
+        self.partial.whole()
+    }
+
+    /// Has the last one taken a part, so that another one is due at once?
+    pub(crate) fn has_more(&self) -> bool {
+        self.is_idle() && self.partial.is_part()
     }
 
     /// Is none under way?
@@ -194,9 +195,9 @@ impl Checkpoint {
         if self.stage == Stage::Places && self.outstanding == 0 && !is_broken {
             return now; // it has looked at as many groups as one turn may
         }
-        let waits = self.retry_at > now && !self.has_failed() && !is_broken;
+        let waits = self.attempts.retry_at() > now && !self.has_failed() && !is_broken;
         let waits = waits && self.stage != Stage::Pages && (self.root_failed || is_wanted);
-        if waits { self.retry_at } else { Instant::NEVER }
+        if waits { self.attempts.retry_at() } else { Instant::NEVER }
     }
 
     /// Should one be taken, by what it is made of?
@@ -209,6 +210,7 @@ impl Checkpoint {
     ) -> bool {
         journal.used_bytes() * 2 > journal.ring_bytes()
             || self.room_is_short
+            || self.has_more()
             || checksums.waiting_bytes() > FRESH_BYTES_MAX
             || self.stop == StopState::Asked
             || metadata_replica.wants_checkpoint(io)
@@ -220,14 +222,14 @@ impl Checkpoint {
         self.room_is_short |= self.is_idle() && journal.used_bytes() > 0;
     }
 
-    /// Does a commit wait for room that one makes? No event may come before it begins.
-    pub(crate) fn is_room_short(&self) -> bool {
-        self.room_is_short
+    /// Is another one due of which no event may tell? A commit waits for room that it makes, or the last one took a part.
+    pub(crate) fn is_due_at_once(&self) -> bool {
+        self.room_is_short || self.has_more()
     }
 
     /// May one begin, if it is wanted?
     pub(crate) fn may_begin(&self, is_broken: bool, now: Instant) -> bool {
-        self.is_idle() && !is_broken && !self.has_failed() && now >= self.retry_at
+        self.is_idle() && !is_broken && !self.has_failed() && now >= self.attempts.retry_at()
     }
 
     /// Begins one.
@@ -239,6 +241,7 @@ impl Checkpoint {
         assert!(self.image_job.is_none(), "the table of the one before was written, or given up");
         self.stage = Stage::Pages;
         self.room_is_short = false;
+        self.partial.begin();
         let mark = parts.journal.mark();
         assert!(mark.0 >= self.mark.0, "a checkpoint never goes back in the journal");
         self.mark = mark;
@@ -321,8 +324,11 @@ impl Checkpoint {
     fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Vec<u32> {
         let has_ssds = !parts.io.ssds().is_empty();
         while self.outstanding < IN_FLIGHT_MAX {
-            let Some(page) = self.carrying.next(parts.checksums, has_ssds) else {
-                if self.outstanding == 0 && self.carrying.is_over(parts.checksums) {
+            let takes_more = self.partial.takes_more(parts.checksums.table().has_room(1));
+            let next = takes_more.then(|| self.carrying.next(parts.checksums, has_ssds)).flatten();
+            let Some(page) = next else {
+                let is_over = !takes_more || self.carrying.is_over(parts.checksums);
+                if self.outstanding == 0 && is_over {
                     parts.checksums.pages_written();
                     self.stage = Stage::Places;
                 }
@@ -333,9 +339,10 @@ impl Checkpoint {
                 self.note_no_room(parts);
                 return Vec::new();
             };
+            self.partial.note_written();
             self.write_page(&write, parts);
         }
-        self.carrying.missing(parts.checksums)
+        if self.partial.is_part() { Vec::new() } else { self.carrying.missing(parts.checksums) }
     }
 
     fn write_page(&mut self, write: &PageWrite, parts: &mut Parts<'_>) {
@@ -393,19 +400,23 @@ impl Checkpoint {
         let mut left = GROUPS_A_TURN;
         while self.outstanding < IN_FLIGHT_MAX {
             match self.places.next(parts.map, parts.checksums, &mut left) {
-                NextPlaces::Write(write) => self.write_page(&write, parts),
-                NextPlaces::NoRoom => {
-                    self.note_no_room(parts);
-                    return;
+                NextPlaces::Write(write) => {
+                    self.partial.note_written();
+                    self.write_page(&write, parts);
                 }
+                NextPlaces::NoRoom if self.partial.takes_more(false) => {
+                    return self.note_no_room(parts);
+                }
+                NextPlaces::NoRoom => return self.end_places(),
                 NextPlaces::Later => return,
-                NextPlaces::Over => {
-                    if self.outstanding == 0 {
-                        self.stage = Stage::Pointers;
-                    }
-                    return;
-                }
+                NextPlaces::Over => return self.end_places(),
             }
+        }
+    }
+
+    fn end_places(&mut self) {
+        if self.outstanding == 0 {
+            self.stage = Stage::Pointers;
         }
     }
 
@@ -477,10 +488,13 @@ impl Checkpoint {
             "all units before the mark are durable"
         );
         let image = self.image_after();
+        let cuts = !self.partial.is_part() || parts.io.breaks(Mutant::PartCuts);
+        let mark = (self.mark.1, self.replay_sequence);
+        let (replay_offset, replay_sequence) = self.partial.root_from(mark, cuts);
         let root = Root {
             checkpoint: self.number + 1,
-            replay_sequence: self.replay_sequence,
-            replay_offset: self.mark.1,
+            replay_sequence,
+            replay_offset,
             replay_upto: batches.durable_unit,
             objects: self.rooted.take().map_or_else(Vec::new, |(records, _)| records),
             image,
@@ -520,6 +534,7 @@ impl Checkpoint {
         parts.checksums.failed();
         self.rooted = None;
         self.stage = Stage::Idle;
+        self.partial.begin();
         self.note_failed(parts.io.now());
     }
 
@@ -533,25 +548,31 @@ impl Checkpoint {
             self.note_failed(now);
         }
         if self.root_failed {
-            if now >= self.retry_at && !self.has_failed() && !parts.batches.is_broken {
+            if now >= self.attempts.retry_at() && !self.has_failed() && !parts.batches.is_broken {
                 self.root_failed = false;
                 self.write_root(parts);
             }
             return;
         }
-        self.attempts = 0;
+        self.attempts = Attempts::default();
         self.stage = Stage::Idle;
         self.number += 1;
         self.image = self.image_after();
         self.image_job = None;
-        self.places = PlacesWrite::default();
-        if self.stop == StopState::Asked {
+        assert!(!self.error, "an attempt that failed cuts nothing off the journal");
+        let places = std::mem::take(&mut self.places);
+        parts.checksums.durable();
+        parts.io.stats_mut().checkpoints += 1;
+        self.partial.note_durable(self.number);
+        if self.partial.is_part() {
+            parts.io.stats_mut().checkpoint_parts += 1;
+            places.give_back_rest(parts.map);
+        } else if self.stop == StopState::Asked {
             self.stop = StopState::Done;
         }
-        assert!(!self.error, "an attempt that failed cuts nothing off the journal");
-        parts.checksums.durable();
-        parts.journal.cut(self.mark.0);
-        parts.io.stats_mut().checkpoints += 1;
+        if !self.partial.is_part() || parts.io.breaks(Mutant::PartCuts) {
+            parts.journal.cut(self.mark.0);
+        }
     }
 
     /// The pool stops: a last one is asked for, if none was. True: it was not asked for before.
@@ -665,7 +686,7 @@ mod tests {
                 io.next_event(due);
             }
         }
-        assert_eq!((io.stats().lost_pages, tries, checkpoint.attempts), (4, 24, 0));
+        assert_eq!((io.stats().lost_pages, tries, checkpoint.is_tried_again()), (4, 24, false));
         let seconds = io.now().since(Instant::ZERO).ns / 1_000_000_000;
         assert_eq!(seconds, 62, "twice the time of one, for two at a time");
     }

@@ -16,7 +16,7 @@ pub(super) const GROUPS_A_TURN: usize = 64;
 pub(super) enum NextPlaces {
     /// This.
     Write(PageWrite),
-    /// A page that does not exist: the area has no room.
+    /// A group for which the area has no room.
     NoRoom,
     /// Something, but not in this turn.
     Later,
@@ -29,6 +29,8 @@ pub(super) enum NextPlaces {
 pub(super) struct PlacesWrite {
     dirty: Marks,
     next: usize,
+    /// The area has no room for that one.
+    is_full: bool,
     /// Pages of groups that were composed.
     writes: VecDeque<PageWrite>,
 }
@@ -43,7 +45,7 @@ impl Default for PlacesWrite {
 impl PlacesWrite {
     /// All these groups.
     pub(super) fn of(dirty: Marks) -> Self {
-        PlacesWrite { dirty, next: 0, writes: VecDeque::new() }
+        PlacesWrite { dirty, next: 0, is_full: false, writes: VecDeque::new() }
     }
 
     /// What is next. `left`: groups that may be composed in this turn.
@@ -57,21 +59,24 @@ impl PlacesWrite {
             return NextPlaces::Write(write);
         }
         let mut composed = 0;
-        while composed < GROUPS_AT_ONCE && *left > 0 {
+        while composed < GROUPS_AT_ONCE && *left > 0 && !self.is_full {
             let Some(group) = self.dirty.next(self.next) else { break };
             *left -= 1;
-            self.next = group + 1;
+            self.next = group;
             let group = group as u64;
             let (places, blocks) = (map.places(group), map.blocks_of_group(group));
             let Some(writes) = checksums.write_places(group, &places, blocks) else {
-                return NextPlaces::NoRoom;
+                self.is_full = true;
+                break;
             };
+            self.next += 1;
             writes.into_iter().for_each(|write| write.join(&mut self.writes));
             // groups without a page are composed until there is something to write
             composed += usize::from(!self.writes.is_empty());
         }
         match self.writes.pop_front() {
             Some(write) => NextPlaces::Write(write),
+            None if self.is_full => NextPlaces::NoRoom,
             None if self.dirty.next(self.next).is_some() => NextPlaces::Later,
             None => NextPlaces::Over,
         }
@@ -80,5 +85,15 @@ impl PlacesWrite {
     /// The attempt has failed: all of its groups are due again.
     pub(super) fn give_back(self, map: &mut Map) {
         self.dirty.iter().for_each(|group| map.mark_group_dirty(group as u64));
+    }
+
+    /// It took a part: the groups behind that are due again.
+    pub(super) fn give_back_rest(self, map: &mut Map) {
+        assert!(self.writes.is_empty(), "what was composed was written");
+        let mut next = self.next;
+        while let Some(group) = self.dirty.next(next) {
+            map.mark_group_dirty(group as u64);
+            next = group + 1;
+        }
     }
 }

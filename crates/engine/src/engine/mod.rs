@@ -93,7 +93,7 @@ impl Volumes {
             trial
                 .create(volume.object, &volume.name, volume.size_bytes)
                 .map_err(|error| ConfigError::Volume { volume: volume.name.clone(), error })?;
-            if trial.record_bytes().0 > io.config().root_bytes / 2 {
+            if trial.record_bytes().0 > io.config().areas.root_bytes / 2 {
                 return Err(ConfigError::TooManyVolumes { found: volumes.len(), fit });
             }
         }

@@ -271,7 +271,8 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         at += layout.journal_bytes;
         layout.root_offset = at;
         // objects, and the pointers to the table of the map
-        layout.root_bytes = (config.root_bytes + ROOT_POINTERS_BYTES).next_multiple_of(BLOCK_BYTES);
+        layout.root_bytes =
+            (config.areas.root_bytes + ROOT_POINTERS_BYTES).next_multiple_of(BLOCK_BYTES);
         at += 2 * layout.root_bytes;
         if config.keeps_map(index) {
             layout.area_offset = at;
@@ -330,7 +331,11 @@ fn area_pages(config: &EngineConfig, homes_max: u64, log_percent: u64) -> u64 {
         segments_min(config) * config.log_segment_bytes / BLOCK_BYTES * config.devices.len() as u64;
     let slots = blocks - homes_max + homes_max * log_percent / 100 + segments;
     let logical = if homes_max > 0 { homes_max } else { blocks_without_homes(slots) };
-    pointer::area_pages(pointer::groups_of(logical), slots)
+    let groups = pointer::groups_of(logical);
+    match config.areas.map_pages {
+        Some(pages) => pages.max(pointer::area_pages_least(groups, slots)),
+        None => pointer::area_pages(groups, slots),
+    }
 }
 
 /// Segments of a log at least. Without an SSD the largest write has to fit beside the segment that is

@@ -242,6 +242,18 @@ pub fn area_pages(groups: u64, slots: u64) -> u64 {
     2 * (leaves + pointers) + AREA_PAGES_SPARE
 }
 
+/// Pages of an area in which the table of a map finds room, though a checkpoint may have to take what has changed in
+/// parts: those of the durable root, pages of pointers anew, and leaves of one group or more.
+pub(crate) fn area_pages_least(groups: u64, slots: u64) -> u64 {
+    if groups == 0 {
+        return 0;
+    }
+    let leaves = 2 * groups + slots / FURTHER_PAGE_SLOTS + 1;
+    let pointers: u64 = pages_of_levels(leaves_of(groups)).into_iter().sum();
+    (leaves + leaves / 16 + 2 * pointers + 2 * (1 + FURTHER_PAGES_MAX))
+        .min(area_pages(groups, slots))
+}
+
 /// A table as a root names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableRoot {

@@ -334,7 +334,7 @@ impl BlockChecksums {
         self.table.write(leaf_of(number), bytes, Counts::default())
     }
 
-    /// Where the blocks of a group lie is to be written elsewhere. `None`: there is no room, and the checkpoint fails.
+    /// Where the blocks of a group lie is to be written elsewhere. `None`: there is no room, and nothing has changed.
     /// Nobody reads it before the next start, so it counts as written at once.
     pub(crate) fn write_places(
         &mut self,

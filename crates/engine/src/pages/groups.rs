@@ -8,7 +8,7 @@ use crate::format::pointer::{FURTHER_PAGES_MAX, Kind, MapLeaf, Pointer, groups_o
 
 impl Pages {
     /// Where the blocks of a group lie goes to other pages. `blocks`: so many the group has. `None`: there is no room,
-    /// and the checkpoint fails.
+    /// and nothing has changed.
     pub(crate) fn write_places(
         &mut self,
         group: u64,
@@ -18,6 +18,9 @@ impl Pages {
         assert!(image.is_within(blocks), "places of blocks that exist");
         let kind = image.kind(blocks);
         let pages = if kind == Kind::Leaf { image.encode() } else { Vec::new() };
+        if !self.has_room(pages.len()) {
+            return None;
+        }
         let mut writes = Vec::with_capacity(pages.len());
         for (page, bytes) in (0..).zip(pages) {
             let counts = if page == 0 { *counts } else { Counts::default() };

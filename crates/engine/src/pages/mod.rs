@@ -18,7 +18,7 @@ mod tree;
 use self::space::PageSpace;
 use self::tree::{At, Tree, wrong};
 use crate::format::FormatError;
-use crate::format::pointer::{Kind, PAGE_BYTES, PageName, Pointer, TableRoot};
+use crate::format::pointer::{Kind, PAGE_BYTES, PageName, Pointer, TableRoot, pages_of_levels};
 use crate::map::marks::Marks;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -65,6 +65,8 @@ pub(crate) struct Pages {
     table: u8,
     space: PageSpace,
     tree: Tree,
+    /// Pages of pointers that there are at most.
+    pointer_pages: u64,
     /// Leaves of the checkpoint under way that are being written.
     leaves: Vec<(u64, Pointer)>,
     /// What pointed where before the checkpoint under way, and the pages that it has written.
@@ -98,6 +100,7 @@ impl Pages {
             table,
             space: PageSpace::new(pages),
             tree: Tree::new(leaves),
+            pointer_pages: pages_of_levels(leaves).into_iter().sum(),
             leaves: Vec::new(),
             undo: Vec::new(),
             fresh: none_of(pages),
@@ -108,6 +111,11 @@ impl Pages {
             mending: BTreeSet::new(),
             in_place: false,
         }
+    }
+
+    /// Is there room for so many leaves more, and for all pages of pointers above them?
+    pub(crate) fn has_room(&self, leaves: usize) -> bool {
+        self.space.free() + self.old.len() as u64 >= self.pointer_pages + leaves as u64
     }
 
     /// How many pages the area has.

@@ -28,7 +28,6 @@ impl PageSpace {
     }
 
     /// How many are free.
-    #[cfg(test)]
     pub(super) fn free(&self) -> u64 {
         self.free
     }

@@ -250,7 +250,7 @@ impl Requests {
             "a request that failed gives no buffer to its user"
         );
         assert!(
-            task.unanswered.is_none() && !task.begins_again,
+            task.unanswered.is_none() && !task.again.is_wanted(),
             "a read that is to begin again is not answered"
         );
         assert!(task.overlays.is_empty(), "fragments are laid over before the answer");

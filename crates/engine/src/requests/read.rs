@@ -25,10 +25,6 @@ use crate::tiering::Tiers;
 use crate::volumes::Volumes;
 use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Op, PayloadId};
 
-/// How often a read looks up once more what another copy must hold (guess: pages of checksums leave RAM as fast
-/// as that only where the cache is far too small).
-const ROUNDS_MAX: u8 = 8;
-
 impl Requests {
     fn read_fragments(
         &mut self,
@@ -136,8 +132,7 @@ impl Requests {
             return;
         }
         let task = &mut self[id];
-        if std::mem::take(&mut task.begins_again) && task.status.is_ok() {
-            task.rounds += 1;
+        if task.again.take() && task.status.is_ok() {
             self.begin_anew(id, io);
             return;
         }
@@ -305,13 +300,13 @@ impl Requests {
         };
         let mut blocks = part.logical..part.logical + part.count;
         let knows = !retry || !io.config().contents || blocks.all(is_known);
-        if !retry || (!knows && self[id].rounds == ROUNDS_MAX) {
+        if !retry || (!knows && self[id].again.is_too_often()) {
             self.note_error(id, error);
             self.part_done(id, &mut store.map, &mut policy.tiers, io);
             return;
         }
         if !knows {
-            self[id].begins_again = true;
+            self[id].again.ask();
             self.part_done(id, &mut store.map, &mut policy.tiers, io);
             return;
         }

@@ -21,6 +21,41 @@ pub(crate) struct Overlay {
     pub(crate) at_bytes: u64,
 }
 
+/// How often a read looks up once more what another copy must hold (guess: pages of checksums leave RAM as fast
+/// as that only where the cache is far too small).
+const ROUNDS_MAX: u8 = 8;
+
+/// Does a read begin again, and how often has it?
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Again {
+    is_wanted: bool,
+    rounds: u8,
+}
+
+impl Again {
+    /// Has it begun again so often that it ends with an error instead?
+    pub(crate) fn is_too_often(self) -> bool {
+        self.rounds == ROUNDS_MAX
+    }
+
+    /// It shall.
+    pub(crate) fn ask(&mut self) {
+        assert!(!self.is_too_often(), "a read begins again a few times");
+        self.is_wanted = true;
+    }
+
+    /// Shall it? Then it does now.
+    pub(crate) fn take(&mut self) -> bool {
+        self.rounds += u8::from(self.is_wanted);
+        std::mem::take(&mut self.is_wanted)
+    }
+
+    /// Shall it?
+    pub(crate) fn is_wanted(self) -> bool {
+        self.is_wanted
+    }
+}
+
 /// One request under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
@@ -55,9 +90,7 @@ pub(crate) struct Task {
     /// A drive left a part of it without an answer.
     pub(crate) unanswered: Option<IoError>,
     /// Its other copy can be read only once more is known: the read begins again.
-    pub(crate) begins_again: bool,
-    /// How often it has.
-    pub(crate) rounds: u8,
+    pub(crate) again: Again,
     /// The buffer that is written or read into: the user's, or one aligned to blocks.
     pub(crate) buffer: PayloadId,
     /// Where in it the first block lies.
@@ -120,8 +153,7 @@ impl Task {
             ended: request.arrived,
             status: Ok(()),
             unanswered: None,
-            begins_again: false,
-            rounds: 0,
+            again: Again::default(),
             buffer: request.payload,
             base_bytes: 0,
             payload_offset_bytes: 0,

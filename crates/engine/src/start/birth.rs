@@ -93,7 +93,7 @@ impl Start {
                 io.submit(device, op, Owner::Start(StartIo::Write));
             }
         }
-        store.checkpoint.recovered(1, None);
+        store.checkpoint.recovered(&root);
     }
 
     /// Everything is ready: requests are welcome.

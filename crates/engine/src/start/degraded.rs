@@ -87,18 +87,19 @@ impl Start {
         if leads || follows { Ok(()) } else { Err(StartError::NoMetadata) }
     }
 
-    /// Layouts as they are planned: those of absent drives have to be believed, the others are read.
+    /// Layouts as they are planned, with metadata as large as this: those of absent drives have to be believed, the
+    /// others are read.
     pub(crate) fn layouts_of_absent(
         &self,
-        journal_bytes: u64,
-        table_bytes: u64,
+        like: &Layout,
         metadata: &MetadataHomes,
         io: &DeviceIo,
     ) -> Result<Vec<Layout>, StartError> {
         self.confirm_degraded(metadata, io)?;
         let mut config = EngineConfig::clone(io.config());
         (config.journal_bytes, config.object_table_bytes) =
-            (Some(journal_bytes), Some(table_bytes));
+            (Some(like.journal_bytes), Some(like.table_bytes));
+        config.areas.map_pages = Some(like.area_pages);
         // those that were removed since, or never were there, have their part of the numbering
         config.gone.clear();
         for (planned, device) in config.devices.iter_mut().zip(io.drives()) {

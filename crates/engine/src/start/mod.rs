@@ -407,7 +407,7 @@ impl Start {
         let (_, root) = starting.root.take().expect("found before");
         let numbers = std::mem::take(&mut starting.root_numbers);
         store.journal = starting.journal.take().expect("replayed before");
-        store.checkpoint.recovered(root.checkpoint, root.image);
+        store.checkpoint.recovered(&root);
         let own = own.as_ref();
         let table = store.checksums.table();
         store.metadata_replica.recovered(own, unknown, &root, table, &store.journal, io.now());

@@ -27,11 +27,11 @@ fn has_short_area(layouts: &[Layout], needed: u64, io: &DeviceIo) -> Option<Devi
     found.map(|(index, _)| DeviceId(index as u8))
 }
 
-/// Pages that the map of such a set needs.
+/// Pages that the map of such a set needs at least.
 fn area_needed(layouts: &[Layout], io: &DeviceIo) -> u64 {
     let slots = layouts.iter().map(|layout| layout.slot_count).sum();
     let blocks = layout::logical_blocks(layouts, io.config());
-    pointer::area_pages(pointer::groups_of(blocks), slots)
+    pointer::area_pages_least(pointer::groups_of(blocks), slots)
 }
 
 /// The first hard drive whose slots are no log.
@@ -114,8 +114,9 @@ impl Start {
         io: &DeviceIo,
     ) -> Result<Vec<Layout>, StartError> {
         let table_bytes = superblocks.iter().map(|(_, s)| s.layout.table_bytes).max().unwrap_or(0);
-        let journal_bytes = superblocks[0].1.layout.journal_bytes;
-        let mut layouts = self.layouts_of_absent(journal_bytes, table_bytes, metadata, io)?;
+        let area_pages = superblocks.iter().map(|(_, s)| s.layout.area_pages).max().unwrap_or(0);
+        let like = Layout { table_bytes, area_pages, ..superblocks[0].1.layout };
+        let mut layouts = self.layouts_of_absent(&like, metadata, io)?;
         for (index, superblock) in superblocks {
             layouts[*index] = superblock.layout;
         }
@@ -365,7 +366,7 @@ mod tests {
         let beyond = Layout { slot_count: 1 << 34, ..ssd(0) };
         let needed = area_needed(&[ssd(18), beyond, hdd], &io);
         let short = has_short_area(&[ssd(18), beyond, hdd], needed, &io);
-        assert_eq!((needed > 1 << 26, short), (true, Some(DeviceId(0))));
+        assert_eq!((needed > 1 << 25, short), (true, Some(DeviceId(0))));
     }
 
     #[test]

@@ -159,6 +159,8 @@ pub struct EngineStats {
     pub commits_gathered: u64,
     /// Checkpoints completed.
     pub checkpoints: u64,
+    /// Those of them that took a part of what had changed, since the area had no room for all of it.
+    pub checkpoint_parts: u64,
     /// Batches of changes of objects carried out.
     pub batches: u64,
     /// Requests for thin objects that lay in several pieces.

@@ -83,7 +83,7 @@ impl Checkpoint {
     ) -> bool {
         let (journal, checksums) = (journal, checksums);
         self.is_wanted(journal, checksums, metadata_replica, io)
-            || metadata.wants_checkpoint(self.number(), checksums.table())
+            || metadata.wants_checkpoint(self.whole(), checksums.table())
     }
 
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
@@ -131,7 +131,7 @@ impl Store {
                 io,
             );
         let due = self.checkpoint.due(is_wanted, self.commit.is_broken(), now);
-        let is_awaited = self.checkpoint.is_room_short() && self.is_checkpoint_due(io);
+        let is_awaited = self.checkpoint.is_due_at_once() && self.is_checkpoint_due(io);
         let at_once = if is_awaited { now } else { Instant::NEVER };
         due.min(self.pages.due(now)).min(at_once)
     }
@@ -218,7 +218,7 @@ impl Store {
                 io,
             );
         let may_copy = is_free && !io.is_stopping();
-        let newest = self.checkpoint.number();
+        let newest = self.checkpoint.whole();
         let pages = self.checksums.table();
         if self.metadata.advance_levelling(newest, may_copy, pages, io) {
             let (map, checksums) = (&mut self.map, &mut self.checksums);
@@ -238,7 +238,8 @@ impl Store {
         if !self.metadata_replica.takes_snapshot() {
             return;
         }
-        let is_under_way = !self.checkpoint.is_idle() || self.checkpoint.is_tried_again();
+        let goes_on = self.checkpoint.is_tried_again() || self.checkpoint.has_more();
+        let is_under_way = !self.checkpoint.is_idle() || goes_on;
         let checkpoint = match (is_under_way, self.checkpoint.has_failed()) {
             (true, _) => CheckpointState::UnderWay,
             (false, true) => CheckpointState::Failed,

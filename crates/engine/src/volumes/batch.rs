@@ -47,7 +47,7 @@ impl ObjectChanges {
     pub(crate) fn bound_objects(&self, layout: &Layout, objects: &mut Objects, io: &DeviceIo) {
         match layout.has_table() {
             true => objects.bound(image::record_bytes_max(layout.table_pages()), true),
-            false => objects.bound(io.config().root_bytes / 2, false),
+            false => objects.bound(io.config().areas.root_bytes / 2, false),
         }
     }
 

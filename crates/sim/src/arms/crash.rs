@@ -444,6 +444,20 @@ pub(super) const ARMS: &[Arm] = &[
         least_in_turn: &[(Met::Crashes, 300), (Met::InRecovery, 100), (Met::PageReads, 3_000)],
     },
     Arm {
+        name: "parts",
+        what: "an area for the map as small as can be, so that checkpoints take parts, sampled crashes, two lives",
+        policies: ALL,
+        in_turn: IN_TURN,
+        run: |case| {
+            case.crashes(
+                SwarmConfig::squeezed(case.seed, case.policy, 1_500),
+                Campaign { stride: 499, recovery_stride: 40, lives: 2, ..EVERY_EVENT },
+            )
+        },
+        least: &[(Met::Crashes, 20), (Met::InCheckpoint, 1), (Met::CheckpointParts, 5)],
+        least_in_turn: &[(Met::Crashes, 20), (Met::InCheckpoint, 1), (Met::CheckpointParts, 5)],
+    },
+    Arm {
         name: "long",
         what: "2,000 requests, sampled crashes, three lives",
         policies: ALL,

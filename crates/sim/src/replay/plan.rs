@@ -246,7 +246,7 @@ fn engine_config(config: &ReplayConfig, survey: &Survey) -> EngineConfig {
         .collect();
     let root_bytes = (volumes.len() as u64 * 96).next_multiple_of(BLOCK_BYTES);
     let mut engine = EngineConfig::with_drives(devices, volumes);
-    engine.root_bytes = engine.root_bytes.max(root_bytes);
+    engine.areas.root_bytes = engine.areas.root_bytes.max(root_bytes);
     // a replay knows volumes alone, so the drives are laid out as they were before there was more
     engine.object_table_bytes = Some(0);
     engine.placement = config.placement;
