@@ -362,6 +362,8 @@ pub(crate) struct NoRoom;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
     wanted: Vec<At>,
+    /// The set has become larger since the root was written: so many leaves the table has then.
+    grows_to: Option<u64>,
 }
 
 /// A page of pointers that has to be read.
@@ -378,12 +380,16 @@ impl Reading {
     /// # Errors
     /// What no pool writes.
     pub(crate) fn begin(pages: &mut Pages, root: &TableRoot) -> Result<Reading, FormatError> {
-        if root.leaves != pages.leaves() {
+        let leaves = pages.leaves();
+        if root.leaves > leaves {
             return Err(wrong("number of leaves in the root", root.leaves));
         }
         let top = &root.top;
-        pages.tree.adopt_top(top)?;
-        let mut reading = Reading::default();
+        let mut tree = Tree::new(root.leaves);
+        tree.adopt_top(top)?;
+        pages.tree = tree;
+        let grows_to = (root.leaves < leaves).then_some(leaves);
+        let mut reading = Reading { grows_to, ..Reading::default() };
         reading.want(pages, (pages.tree.top_level(), 0), top)?;
         Ok(reading)
     }
@@ -411,6 +417,14 @@ impl Reading {
     pub(crate) fn next(&mut self, pages: &Pages) -> Option<PageWanted> {
         let at = self.wanted.pop()?;
         Some(PageWanted { at, page: pages.tree.get(at).page })
+    }
+
+    /// All were read, or the table is given up: it has as many leaves as the set wants.
+    pub(crate) fn end(self, pages: &mut Pages) {
+        if let Some(leaves) = self.grows_to {
+            let between = pages.tree.grow(leaves);
+            pages.mended.extend(between);
+        }
     }
 
     /// Not every drive has this page: it is written anew.

@@ -34,15 +34,26 @@ impl Area {
 fn read(
     area: &Area,
     top: &[Pointer],
+    sizes: (u64, u64),
+) -> Result<(Pages, BTreeMap<u64, Vec<u8>>), FormatError> {
+    read_larger(area, (top, sizes.0), sizes)
+}
+
+/// … in a set that may have become larger since.
+fn read_larger(
+    area: &Area,
+    (top, had): (&[Pointer], u64),
     (leaves, pages): (u64, u64),
 ) -> Result<(Pages, BTreeMap<u64, Vec<u8>>), FormatError> {
     let mut table = Pages::new(POOL, 1, leaves, pages);
-    let root = TableRoot { leaves, top: top.to_vec() };
+    let root = TableRoot { leaves: had, top: top.to_vec() };
     let mut reading = Reading::begin(&mut table, &root)?;
     while let Some(wanted) = reading.next(&table) {
         let bytes = area.pages.get(&wanted.page).cloned().unwrap_or_default();
         reading.read(&mut table, wanted, &bytes)?;
     }
+    reading.end(&mut table);
+    assert_eq!(table.leaves(), leaves);
     let mut found = BTreeMap::new();
     for leaf in 0..leaves {
         let pointer = table.leaf(leaf);
@@ -291,6 +302,59 @@ fn an_older_page_or_one_of_another_leaf_is_never_believed() {
     assert!(read(&area, &top[..1], sizes).is_err());
 }
 
+/// A set becomes larger: the table is the same, with more leaves, in this life and in all that follow.
+#[test]
+fn a_table_grows_at_a_start() {
+    // one more, more of the root, one level more, two more, and to another one of the same height
+    for (leaves, more) in [
+        (3, 4),
+        (200, 256),
+        (256, 257),
+        (256, 70_000),
+        (300, 600),
+        (5_000, 65_537),
+        (70_000, 70_001),
+    ] {
+        let mut lives = Lives::new(leaves, (leaves, area_pages(more)), true);
+        while !lives.checkpoint() || lives.durable.is_empty() {}
+        let (area, durable) = (lives.area.clone(), lives.durable.clone());
+        let sizes = (more, area_pages(more));
+        let grown = || read_larger(&area, (&area.roots[0], leaves), sizes).expect("it grows");
+        let (mut table, found) = grown();
+        assert_eq!(found, durable, "{leaves} to {more}");
+        // a start that is cut finds the same
+        assert_eq!(grown().1, durable);
+        let pointers = table.pointer_pages;
+        let lives = &mut lives;
+        (lives.sizes, lives.table) = (sizes, table.clone());
+        lives.table.begin();
+        let last = bytes(&mut lives.rng);
+        let write = lives.table.write(more - 1, last.clone(), Counts::default()).expect("room");
+        lives.area.put(&write);
+        lives.table.leaves_written();
+        let mut written = 0;
+        while let Ok(Some(write)) = lives.table.write_pointers() {
+            lives.area.put(&write);
+            written += 1;
+        }
+        assert!(written <= pointers, "{written} of {pointers}");
+        lives.area.roots[0] = lives.table.top().to_vec();
+        lives.durable.insert(more - 1, last);
+        lives.table.durable();
+        let again = lives.assert_durable();
+        assert_eq!(again.space.free(), lives.table.space.free() + lives.table.old.len() as u64);
+        // one that fails leaves it as it was, and what lies between is written by the next one
+        table.begin();
+        table.failed();
+        table.begin();
+        while let Ok(Some(write)) = table.write_pointers() {
+            lives.area.put(&write);
+        }
+        let (_, found) = read(&lives.area, table.top(), sizes).expect("it is whole");
+        assert_eq!(found, durable, "{leaves} to {more}");
+    }
+}
+
 /// A stranger's pages: nothing panics, and two pointers to one page are refused.
 #[test]
 fn pages_of_a_stranger_are_refused() {
@@ -303,6 +367,7 @@ fn pages_of_a_stranger_are_refused() {
         (vec![leaf(1), leaf(10)], false),
         (vec![leaf(1), leaf((1 << 40) - 2)], false),
         (vec![leaf(1)], false),
+        (vec![leaf(1); 3], false),
     ] {
         let mut table = Pages::new(POOL, 1, 2, 10);
         let root = TableRoot { leaves: 2, top };

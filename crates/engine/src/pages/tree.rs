@@ -57,6 +57,31 @@ impl Tree {
         Tree { levels, top: vec![Pointer::default(); pointers as usize] }
     }
 
+    /// The same pointers in a table with more leaves. Returns pages that nothing was written of yet: what the root pointed
+    /// to may need pages between.
+    pub(super) fn grow(&mut self, leaves: u64) -> Vec<At> {
+        assert!(leaves >= self.leaves(), "a table only grows");
+        assert_eq!(self.next_changed(), None, "it grows as it was read");
+        let old = std::mem::replace(self, Tree::new(leaves));
+        let level = old.top_level();
+        for (new, old) in self.levels.iter_mut().zip(old.levels) {
+            for (page, read) in new.pages.iter_mut().zip(old.pages) {
+                *page = read;
+            }
+        }
+        for (index, pointer) in (0..).zip(old.top) {
+            if pointer.kind != Kind::Nothing {
+                self.set(At { level, index }, pointer);
+            }
+        }
+        let mut between = Vec::new();
+        while let Some(at) = self.next_changed() {
+            self.note_changed(at, false);
+            between.push(at);
+        }
+        between
+    }
+
     /// How many leaves it has.
     pub(super) fn leaves(&self) -> u64 {
         self.levels.first().map_or(self.top.len() as u64, |lowest| lowest.pointers)

@@ -83,12 +83,14 @@ impl TableReads {
             } else if *outstanding > 0 {
                 return Ok(false);
             } else if self.whose == Whose::Replica {
+                std::mem::take(&mut self.reading).end(self.table(store));
                 let sizes = sizes(store);
                 if store.metadata_replica.table_mut().check_map(sizes).is_err() {
                     self.give_replica_up(store);
                 }
                 return Ok(true);
             } else {
+                std::mem::take(&mut self.reading).end(self.table(store));
                 let checked = store.checksums.table().check_map(sizes(store));
                 checked.map_err(|error| error.to_string())?;
                 self.begin_replica(replica, store);
@@ -100,7 +102,7 @@ impl TableReads {
     /// One that has no root begins with nothing.
     fn begin_replica(&mut self, root: Option<&TableRoot>, store: &mut Store) {
         assert!(self.under_way.iter().all(Option::is_none), "the table that leads was read");
-        (self.whose, self.reading) = (Whose::Replica, Reading::default());
+        self.whose = Whose::Replica;
         match root.map(|root| Reading::begin(store.metadata_replica.table_mut(), root)) {
             None => {}
             Some(Ok(reading)) => self.reading = reading,
@@ -110,7 +112,7 @@ impl TableReads {
 
     fn give_replica_up(&mut self, store: &mut Store) {
         self.replica_is_unread = true;
-        self.reading = Reading::default();
+        std::mem::take(&mut self.reading).end(store.metadata_replica.table_mut());
         store.metadata_replica.forget_table();
     }
 
