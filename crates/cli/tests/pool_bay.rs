@@ -147,13 +147,52 @@ fn an_empty_bay_is_no_drive() {
     pool.write(&text);
     pool.start().stops();
     refuses(&["format", config], "holds a Tandem pool");
+}
 
-    // bays are laid out by format alone
-    let without = GROWS.replace("[[device]]\nrole = \"hdd\"\npath = \"bay:320MiB\"\n", "");
-    let other = PoolFixture::formatted(&without);
-    other.write(GROWS);
-    refuses(
-        &["serve", other.config()],
-        "a bay for a drive that will come is made by `tandem format`",
-    );
+/// An entry that the format did not know is a bay from the next start on. One that is too large for the pool changes
+/// nothing.
+#[test]
+fn a_bay_is_made_by_a_start() {
+    let last = "[[device]]\nrole = \"hdd\"\npath = \"bay:320MiB\"\n";
+    let without = GROWS.replace(last, "");
+    let pool = PoolFixture::formatted(&without);
+    let server = pool.start();
+    let mut user = User::new(&pool, "vol0", (PIECE, (160 << 20) / PIECE));
+    user.writes_all();
+    server.kill();
+    pool.write(&GROWS.replace("bay:320MiB", "bay:8TiB"));
+    refuses(&["serve", pool.config()], "is a bay that the pool does not have yet");
+    refuses(&["serve", pool.config()], "would have no room on the drives that keep metadata");
+    pool.write(&without);
+    pool.start().kill();
+
+    pool.write(GROWS);
+    let server = pool.start();
+    let mut user = user.back(&pool, "vol0");
+    user.finds_all();
+    assert_eq!(pool.status()["gone"], serde_json::json!([2, 3]));
+    server.kill();
+    // from now on the pool has it
+    pool.write(&without);
+    refuses(&["serve", pool.config()], "list all of them");
+    pool.write(GROWS);
+    let server = pool.start();
+    let hdd = pool.file("hdd2.img", 330);
+    pool.done("add", &[&hdd, "--role", "hdd"]);
+    let mut user = user.back(&pool, "vol0");
+    user.finds_all();
+    server.stops();
+    pool.done("check", &[]);
+    // a volume that did not fit does now
+    let text = std::fs::read_to_string(&pool.config).unwrap();
+    pool.write(&format!("{text}{SECOND}"));
+    let server = pool.start();
+    let mut second = User::new(&pool, "vol1", (PIECE, (240 << 20) / PIECE));
+    second.writes_all();
+    server.kill();
+    let server = pool.start();
+    second.back(&pool, "vol1").finds_all();
+    user.back(&pool, "vol0").finds_all();
+    server.stops();
+    pool.done("check", &[]);
 }

@@ -163,6 +163,14 @@ pub enum StartError {
         /// Drives in the pool.
         members: usize,
     },
+    /// A bay that the configuration lists behind all drives, and that this pool cannot have.
+    #[error("device {device} is a bay that the pool does not have yet: {why}")]
+    Bay {
+        /// Position in the configuration.
+        device: usize,
+        /// Why it cannot have it.
+        why: &'static str,
+    },
     /// The drive is smaller than it was.
     #[error("device {device} had {was} bytes when it was formatted and has {is} now")]
     Shrunk {

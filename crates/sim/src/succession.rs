@@ -6,10 +6,11 @@
 //! although the new one is the member already.
 
 use crate::erratic::Erratic;
+use crate::gone::Gone;
 use crate::pool::SwarmConfig;
 use crate::simulation::{Simulation, Station};
 use crate::swarm::{Failure, Run};
-use tandem_block::{DeviceId, Drive, KIB, Rng};
+use tandem_block::{DeviceId, Drive, Instant, KIB, Rng};
 use tandem_drives::media::Media;
 use tandem_engine::EngineConfig;
 use tandem_engine::replacement::{Ending, SuccessorConfig};
@@ -156,6 +157,18 @@ impl Simulation {
 }
 
 impl Run {
+    /// In the next life the configuration lists a bay for one hard drive more, which the pool has not heard of. It is
+    /// filled so many events later.
+    pub fn add_bay(&mut self, events: u64) {
+        let device = DeviceId((self.config.drives.0 + self.config.drives.1) as u8);
+        self.config.drives.1 += 1;
+        self.config.spares.push(device);
+        let at = self.events + events;
+        self.config.replace = Some(Plan { device, at, more_bytes: 0, then: None });
+        let (capacity_bytes, since) = (self.config.sizes.1, Instant::ZERO);
+        self.sim.adopt(Box::new(Gone { device, capacity_bytes, since }));
+    }
+
     /// What the administrator does after this event.
     pub(crate) fn administer(&mut self) -> Result<(), Failure> {
         if self.config.replace.is_some() {

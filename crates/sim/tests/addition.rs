@@ -46,6 +46,43 @@ fn until_added(run: &mut Run) {
     assert_eq!(ending(run), Some(Ending::Finished));
 }
 
+/// The configuration has a bay more than the pool was formatted with. A start makes it, also if it is cut at any moment,
+/// and a drive comes.
+#[test]
+fn a_bay_is_made_by_a_start() {
+    for seed in 0..2 {
+        let mut config = SwarmConfig::paged(seed, "mios-d", 600);
+        config.drives = [(1, 2), (2, 2)][seed as usize];
+        config.tuning.object_table_bytes = 256 * KIB;
+        let mut run = Run::new(config).expect("a pool");
+        for _ in 0..2_000 {
+            run.step().expect("nothing fails");
+        }
+        let (all, ..) = run.sim.engine.space_blocks();
+        run.add_bay(500);
+        for cut in 0..60 {
+            let mode = [CutMode::DropAll, CutMode::KeepAll][(cut % 2) as usize];
+            let mut fork = run.clone();
+            fork.crash(mode, Some(cut)).expect("it starts in the end");
+        }
+        run.crash(CutMode::DropAll, None).expect("it starts");
+        assert_eq!(run.sim.engine.space_blocks().0, all, "nobody is there yet");
+        for _ in 0..200 {
+            run.step().expect("nothing fails");
+        }
+        run.crash(CutMode::DropAll, None).expect("it starts with the bay that it has");
+        until_added(&mut run);
+        let (more, ..) = run.sim.engine.space_blocks();
+        assert!(more > all + all / 3, "{all} blocks before, {more} now");
+        run.extend(50, 3);
+        for mode in [CutMode::DropAll, CutMode::KeepAll] {
+            run.crash(mode, None).expect("it starts with all drives");
+            run.extend(50, 4);
+        }
+        run.finish().expect("nothing is lost");
+    }
+}
+
 /// The drive that came has all metadata: the pool lives on when every other SSD has left.
 #[test]
 fn an_ssd_comes_and_the_other_one_leaves() {

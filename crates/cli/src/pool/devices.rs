@@ -104,6 +104,9 @@ pub fn open(pool: &PoolConfig, manner: Manner) -> Result<Opened> {
     let devices = Devices::open(configs).map_err(|error| explain_open(pool, error))?;
     let mut capacities = devices.capacities();
     for (index, (device, capacity)) in drives.iter().zip(&mut capacities).enumerate() {
+        if let Some(bytes) = device.bay_bytes {
+            *capacity = bytes; // the pool may not have the bay yet
+        }
         if others[index].is_some() || absent.contains(&index) || device.gone {
             continue;
         }

@@ -96,8 +96,9 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
         ),
         StartError::Members { found, members } => anyhow!(
             "the pool was formatted with {members} devices, and this configuration lists {found}: \
-             list all of them (a bay for a drive that will come is made by `tandem format` alone)"
+             list all of them (a drive that is to come is listed behind them, as path = \"bay:SIZE\")"
         ),
+        StartError::Bay { device, why } => told(*device, &no_bay(why)),
         StartError::Volume { name, error: IoError::NoSpace } => no_room(name),
         StartError::Shrunk { device, was, is } => told(
             *device,
@@ -132,6 +133,13 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
         ),
         other => anyhow!("{other}"),
     }
+}
+
+fn no_bay(why: &str) -> String {
+    format!(
+        "it is a bay that the pool does not have yet, and it cannot have it: {why}. Nothing was \
+         changed: make the bay smaller, or take the entry away"
+    )
 }
 
 fn not_gone(pool: &PoolConfig, device: usize) -> &'static str {

@@ -79,9 +79,9 @@ impl Registry {
             devices.filter(|(_, device)| device.gone).map(|(index, _)| index).collect();
         if empty.is_empty() {
             bail!(
-                "the pool has no empty bay for another drive: a bay is empty after `tandem \
-                 remove`, or from the format on (path = \"bay:SIZE\" in the configuration); to make \
-                 room, `tandem replace` puts another drive in the place of one"
+                "the pool has no empty bay for another drive: list one at the end of the \
+                 configuration (role, and path = \"bay:SIZE\"), start the pool again, and call this \
+                 once more"
             );
         }
         let role_of = |index: &usize| crate::format::role(self.pool.devices[*index].role);

@@ -10,7 +10,7 @@
 
 use super::cursor::{Reader, Writer};
 use super::{FormatError, image, pointer};
-use crate::config::{EngineConfig, Placement, Role};
+use crate::config::{DeviceConfig, EngineConfig, Placement, Role};
 use crate::map::slots::DRIVE_SLOTS_MAX;
 use tandem_block::{BLOCK_BYTES, GIB, KIB, MIB};
 
@@ -250,12 +250,8 @@ pub(crate) fn logical_blocks(layouts: &[Layout], config: &EngineConfig) -> u64 {
 /// If a drive is too small or the set too large.
 pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
     let log_percent = config.log_percent;
-    let homes_max: u64 = config
-        .devices
-        .iter()
-        .filter(|d| d.role == Role::Hdd)
-        .map(|d| d.capacity_bytes / BLOCK_BYTES)
-        .sum();
+    let hdds = config.present().filter(|(_, d)| d.role == Role::Hdd);
+    let homes_max: u64 = hdds.map(|(_, d)| d.capacity_bytes / BLOCK_BYTES).sum();
     // one length for all, so that every drive can hold the same metadata at the same offsets
     let smallest = config.present().map(|(_, d)| d.capacity_bytes).min().unwrap_or(0);
     let journal_bytes = journal_bytes(config, smallest)?;
@@ -292,11 +288,8 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
         let room = end - at;
         match device.role {
             Role::Ssd => {
-                // the tenth that is never used lets the drive's own GC breathe, and keeps the map
-                // within its 12 bytes per 4 KiB of drive
                 layout.slot_offset = at;
-                layout.slot_count =
-                    (room / BLOCK_BYTES).min(device.capacity_bytes / BLOCK_BYTES * 9 / 10);
+                layout.slot_count = ssd_slots(room, device.capacity_bytes);
             }
             Role::Hdd => {
                 layout.home_first = home_first;
@@ -316,6 +309,37 @@ pub fn plan(config: &EngineConfig) -> Result<Vec<Layout>, LayoutError> {
     if can_be_numbered(&layouts) { Ok(layouts) } else { Err(LayoutError::TooLarge) }
 }
 
+/// Lays out a drive behind those of a pool, without metadata of its own: homes from this block on, or slots. `like`: a
+/// drive of the same role. `None`: it is too small.
+pub(crate) fn of_bay(
+    config: &EngineConfig,
+    device: &DeviceConfig,
+    home_first: u64,
+    like: &Layout,
+) -> Option<Layout> {
+    let is_hdd = device.role == Role::Hdd;
+    let at = if is_hdd { like.root_offset + 2 * like.root_bytes } else { like.slot_offset };
+    let end = down(device.capacity_bytes).saturating_sub(SUPERBLOCK_BYTES);
+    let room = end.checked_sub(at + 64 * BLOCK_BYTES)? + 64 * BLOCK_BYTES;
+    let mut layout = Layout { home_first, ..Layout::default() };
+    if device.capacity_bytes <= DEVICE_BYTES_MIN {
+        return None; // an entry of a drive that is gone has no more
+    }
+    if is_hdd {
+        let has_room = place_homes_and_log(&mut layout, at, room, config.log_percent, config);
+        return has_room.then_some(layout);
+    }
+    (layout.home_first, layout.slot_offset) = (0, at);
+    layout.slot_count = ssd_slots(room, device.capacity_bytes);
+    Some(layout)
+}
+
+/// The tenth that is never used lets the drive's own GC breathe, and keeps the map within its 12 bytes per 4 KiB of
+/// drive.
+fn ssd_slots(room: u64, capacity_bytes: u64) -> u64 {
+    (room / BLOCK_BYTES).min(capacity_bytes / BLOCK_BYTES * 9 / 10)
+}
+
 /// Have homes and slots numbers?
 pub(crate) fn can_be_numbered(layouts: &[Layout]) -> bool {
     let mut homes = layouts.iter().map(|layout| layout.home_blocks);
@@ -326,7 +350,7 @@ pub(crate) fn can_be_numbered(layouts: &[Layout]) -> bool {
 
 /// Pages for the map of these drives: an upper bound, so that sizes do not depend on each other in a circle.
 fn area_pages(config: &EngineConfig, homes_max: u64, log_percent: u64) -> u64 {
-    let blocks: u64 = config.devices.iter().map(|d| d.capacity_bytes / BLOCK_BYTES).sum();
+    let blocks: u64 = config.present().map(|(_, d)| d.capacity_bytes / BLOCK_BYTES).sum();
     let segments =
         segments_min(config) * config.log_segment_bytes / BLOCK_BYTES * config.devices.len() as u64;
     let slots = blocks - homes_max + homes_max * log_percent / 100 + segments;

@@ -10,6 +10,7 @@
 //! ```
 //! What roots there are is in `roots`, what the journal says in `journal`, a fresh pool in `birth`.
 
+mod bays;
 mod birth;
 pub(crate) mod degraded;
 mod journal;

@@ -1,6 +1,7 @@
 //! What do the superblocks of a pool say, and do they agree?
 
 use super::Start;
+use super::bays::take_bays;
 use crate::StartError;
 use crate::drain::Evacuation;
 use crate::format::FormatError;
@@ -61,6 +62,7 @@ impl Start {
     ) -> Result<Vec<(usize, Superblock)>, StartError> {
         let mut found = std::mem::take(&mut self.starting().superblocks);
         self.refuse_other_formats(&found)?;
+        take_bays(&mut found, io)?;
         evacuation.take_standings(&mut found, metadata, io)?;
         replacement.resolve_successor(&mut found, io);
         evacuation.check_gone(&found, io)?;

@@ -43,17 +43,23 @@ pub fn metadata_memory_least_bytes(devices: &[DeviceConfig]) -> u64 {
     OF_POOL_BYTES / 4 + slots * OF_SLOT_BYTES + share(hdds, OF_HDD_TIB_BYTES / 4)
 }
 
+/// Drives that are there: a bay that is empty needs no memory.
+fn present(config: &EngineConfig) -> Vec<DeviceConfig> {
+    config.present().map(|(_, device)| device.clone()).collect()
+}
+
 /// Is what the metadata may take enough?
 ///
 /// # Errors
 /// It is less than these drives need at least.
 pub(crate) fn check(config: &EngineConfig) -> Result<(), ConfigError> {
-    let least = metadata_memory_least_bytes(&config.devices);
+    let devices = present(config);
+    let least = metadata_memory_least_bytes(&devices);
     match config.metadata_memory_bytes {
         Some(given) if given < least => Err(ConfigError::Memory {
             given_mib: given / MIB,
             least_mib: least.div_ceil(MIB),
-            usual_mib: metadata_memory_default_bytes(&config.devices) / MIB,
+            usual_mib: metadata_memory_default_bytes(&devices) / MIB,
         }),
         _ => Ok(()),
     }
@@ -82,7 +88,7 @@ pub(crate) struct MemoryBound {
 impl MemoryBound {
     /// What the configuration says.
     pub(crate) fn of(config: &EngineConfig) -> Self {
-        let usual = || metadata_memory_default_bytes(&config.devices);
+        let usual = || metadata_memory_default_bytes(&present(config));
         MemoryBound {
             bytes: config.metadata_memory_bytes.unwrap_or_else(usual),
             pages_max: config.checksum_pages_max,
