@@ -163,6 +163,8 @@ fn a_bay_is_made_by_a_start() {
     pool.write(&GROWS.replace("bay:320MiB", "bay:8TiB"));
     refuses(&["serve", pool.config()], "is a bay that the pool does not have yet");
     refuses(&["serve", pool.config()], "would have no room on the drives that keep metadata");
+    pool.write(&GROWS.replace("path = \"bay:320MiB\"", "path = \"never.img\"\ngone = true"));
+    refuses(&["serve", pool.config()], "the pool never had it");
     pool.write(&without);
     pool.start().kill();
 

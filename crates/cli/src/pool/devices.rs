@@ -280,7 +280,12 @@ pub fn open_rest(pool: &PoolConfig) -> Result<(Opened, Vec<DeviceId>)> {
         bail!("no drive that is left says what pool it belongs to: there is nothing to read by");
     };
     if members.len() != pool.devices.len() {
-        bail!("the pool has {} devices: list all of them, the lost ones too", members.len());
+        bail!(
+            "the pool has {} devices, and this configuration lists {}: list all of them, the lost ones \
+             too, and no bay that no start has made yet",
+            members.len(),
+            pool.devices.len()
+        );
     }
     let mut configs = Vec::new();
     let mut absent = Vec::new();

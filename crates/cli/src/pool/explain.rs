@@ -98,7 +98,7 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
             "the pool was formatted with {members} devices, and this configuration lists {found}: \
              list all of them (a drive that is to come is listed behind them, as path = \"bay:SIZE\")"
         ),
-        StartError::Bay { device, why } => told(*device, &no_bay(why)),
+        StartError::Bay { device, why } => told(*device, &no_bay(pool, *device, why)),
         StartError::Volume { name, error: IoError::NoSpace } => no_room(name),
         StartError::Shrunk { device, was, is } => told(
             *device,
@@ -135,7 +135,10 @@ pub fn start(pool: &PoolConfig, error: &StartError) -> Error {
     }
 }
 
-fn no_bay(why: &str) -> String {
+fn no_bay(pool: &PoolConfig, device: usize, why: &str) -> String {
+    if pool.devices[device].bay_bytes.is_none() {
+        return "it is listed as gone, and the pool never had it: take the entry away".to_owned();
+    }
     format!(
         "it is a bay that the pool does not have yet, and it cannot have it: {why}. Nothing was \
          changed: make the bay smaller, or take the entry away"
