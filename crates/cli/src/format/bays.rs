@@ -3,7 +3,7 @@
 use crate::report::table::bytes as shown;
 use serde::Serialize;
 use tandem_block::{BLOCK_BYTES, DeviceId};
-use tandem_engine::{Engine, EngineConfig};
+use tandem_engine::{Engine, EngineConfig, metadata_memory_default_bytes};
 
 /// What a pool would have more without them.
 #[derive(Debug, Serialize)]
@@ -12,7 +12,7 @@ pub(super) struct Cost {
     bays: usize,
     /// Room for data on the drives that are there, which their metadata takes.
     drives_bytes: u64,
-    /// RAM of a server, when they are filled and full.
+    /// RAM that the metadata may take more when they are filled, unless the configuration says how much.
     memory_bytes: u64,
 }
 
@@ -45,16 +45,13 @@ pub(super) fn cost(config: &EngineConfig) -> Option<Cost> {
         let bay = there.iter().position(|&index| index == usize::from(pair.device.0))?;
         pair.device = DeviceId(bay as u8);
     }
+    let memory_bytes = metadata_memory_default_bytes(&config.devices)
+        - metadata_memory_default_bytes(&without.devices);
     let (all, without) = (Engine::new(config.clone()).ok()?, Engine::new(without).ok()?);
     let room = |engine: &Engine| {
         let there = engine.devices().iter().filter(|device| !device.is_gone());
         let blocks = there.map(|device| device.layout.home_blocks + device.layout.slot_count);
         blocks.sum::<u64>() * BLOCK_BYTES
     };
-    let memory = |engine: &Engine| engine.map().memory_bytes() as u64;
-    Some(Cost {
-        bays,
-        drives_bytes: room(&without).saturating_sub(room(&all)),
-        memory_bytes: memory(&all).saturating_sub(memory(&without)),
-    })
+    Some(Cost { bays, drives_bytes: room(&without).saturating_sub(room(&all)), memory_bytes })
 }
