@@ -135,9 +135,17 @@ impl Pool {
     /// # Errors
     /// If it fails.
     pub fn call(&self, words: &[&str]) -> Result<String> {
+        self.run(&[words, &["pool.toml"]].concat())
+    }
+
+    /// Calls the program with these words in its folder, where `pool.toml` is the configuration; what it printed.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn run(&self, words: &[&str]) -> Result<String> {
         let output = Command::new(&self.tandem)
             .args(words)
-            .arg(self.folder().join("pool.toml"))
+            .current_dir(self.folder())
             .stdin(Stdio::null())
             .output()
             .with_context(|| format!("starting {}", self.tandem.display()))?;
