@@ -75,6 +75,8 @@ pub(crate) struct Checkpoint {
     /// batches. What changes later stands in the journal behind it, and must not keep the root waiting: a commit may wait
     /// for the room that the root makes.
     rooted: Option<(Vec<u8>, u64)>,
+    /// Objects as the newest root says. A part says the same: what has changed of them stands behind its mark.
+    root_objects: Vec<u8>,
     mark: (u64, u64),
     replay_sequence: u64,
     places: PlacesWrite,
@@ -111,6 +113,7 @@ impl Default for Checkpoint {
             image_job: None,
             objects_due: 0,
             rooted: None,
+            root_objects: Vec::new(),
             mark: (0, 0),
             replay_sequence: 1,
             places: PlacesWrite::default(),
@@ -134,6 +137,7 @@ impl Checkpoint {
         self.number = root.checkpoint;
         self.partial = Partial::recovered(self.number, (root.replay_offset, root.replay_sequence));
         self.image = root.image;
+        self.root_objects.clone_from(&root.objects);
     }
 
     /// The table of objects once the checkpoint under way is durable.
@@ -422,6 +426,9 @@ impl Checkpoint {
 
     /// Writes pages of the table of objects, a few at a time.
     fn write_table(&mut self, parts: &mut Parts<'_>) {
+        if self.partial.is_part() && self.image_job.take().is_some() {
+            parts.objects.note_unsaved();
+        }
         let Some(mut job) = self.image_job.take() else {
             self.stage = Stage::Flush;
             return;
@@ -456,7 +463,8 @@ impl Checkpoint {
     fn flush(&mut self, parts: &mut Parts<'_>) {
         assert!(self.outstanding == 0, "leaves and table are written before they are flushed");
         self.composed = parts.batches.composed;
-        self.objects_due = parts.batches.objects_due(parts.objects);
+        let takes_objects = !self.partial.is_part();
+        self.objects_due = if takes_objects { parts.batches.objects_due(parts.objects) } else { 0 };
         for device in parts.homes() {
             let skips = parts.io.breaks(Mutant::RootWithoutFlush);
             if parts.io[device].is_volatile() && !skips {
@@ -476,6 +484,7 @@ impl Checkpoint {
         }
         let batches = parts.batches;
         let objects_due = match (&self.rooted, parts.objects.has_table()) {
+            _ if self.partial.is_part() => 0,
             (_, true) => self.objects_due,
             (Some((_, with)), false) => *with,
             (None, false) => return,
@@ -491,12 +500,16 @@ impl Checkpoint {
         let cuts = !self.partial.is_part() || parts.io.breaks(Mutant::PartCuts);
         let mark = (self.mark.1, self.replay_sequence);
         let (replay_offset, replay_sequence) = self.partial.root_from(mark, cuts);
+        let rooted = self.rooted.take().map_or_else(Vec::new, |(records, _)| records);
+        if !self.partial.is_part() {
+            self.root_objects = rooted;
+        }
         let root = Root {
             checkpoint: self.number + 1,
             replay_sequence,
             replay_offset,
             replay_upto: batches.durable_unit,
-            objects: self.rooted.take().map_or_else(Vec::new, |(records, _)| records),
+            objects: self.root_objects.clone(),
             image,
             map: parts.checksums.root(),
         };
