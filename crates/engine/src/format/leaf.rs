@@ -75,7 +75,10 @@ impl LeafImage {
         let none = [0; WORDS];
         match (&self.homes, self.placed == none && self.fragmented == none) {
             (homes, true) if *homes == none => Kind::Nothing,
-            (homes, true) if *homes == first_bits(blocks) => Kind::AtHome,
+            // the last group may become a whole one
+            (homes, true) if *homes == first_bits(LEAF_BLOCKS) && blocks == LEAF_BLOCKS => {
+                Kind::AtHome
+            }
             _ => Kind::Leaf,
         }
     }
@@ -260,7 +263,7 @@ mod tests {
         for (image, blocks, kind, is_within) in [
             (&nowhere, 1024, Kind::Nothing, true),
             (&homes(1024), 1024, Kind::AtHome, true),
-            (&homes(70), 70, Kind::AtHome, true),
+            (&homes(70), 70, Kind::Leaf, true),
             (&homes(70), 71, Kind::Leaf, true),
             (&homes(71), 70, Kind::Leaf, false),
             (&placed, 70, Kind::Leaf, true),
