@@ -387,10 +387,10 @@ impl Reading {
         let top = &root.top;
         let mut tree = Tree::new(root.leaves);
         tree.adopt_top(top)?;
-        pages.tree = tree;
         let grows_to = (root.leaves < leaves).then_some(leaves);
         let mut reading = Reading { grows_to, ..Reading::default() };
-        reading.want(pages, (pages.tree.top_level(), 0), top)?;
+        reading.want(pages, (tree.top_level(), 0), top)?;
+        pages.tree = tree;
         Ok(reading)
     }
 

@@ -372,6 +372,12 @@ fn pages_of_a_stranger_are_refused() {
         let mut table = Pages::new(POOL, 1, 2, 10);
         let root = TableRoot { leaves: 2, top };
         assert_eq!(Reading::begin(&mut table, &root).is_ok(), holds, "{root:?}");
+        // also in a set that has become larger: a table that is given up has all leaves
+        let mut table = Pages::new(POOL, 1, 300, 10);
+        let begun = Reading::begin(&mut table, &root);
+        assert_eq!(begun.is_ok(), holds, "{root:?}");
+        begun.unwrap_or_default().end(&mut table);
+        assert_eq!(table.emptied().leaves(), 300, "{root:?}");
     }
 }
 
