@@ -110,7 +110,7 @@ pub struct AreaSizes {
     /// Bytes of one checkpoint root: bounds the number of objects.
     pub root_bytes: u64,
     /// Pages for the map. `None`: twice as many as the map may take, so that a checkpoint always takes all that has
-    /// changed. A 16th more than it may take is enough, and fewer are made so many.
+    /// changed. 0: a 16th more than it may take, which is enough.
     pub map_pages: Option<u64>,
 }
 

@@ -193,7 +193,7 @@ impl Engine {
         }
         let layouts = match config.placement {
             Placement::Mapped if config.format => config.lay_out_places()?,
-            Placement::Mapped => layout::plan(&config)?,
+            Placement::Mapped => layout::plan(&config.with_least_areas())?,
             Placement::Fixed => layout::plan_fixed(&config)?,
         };
         let space = tiering::space_config(&config)?;

@@ -357,7 +357,8 @@ fn area_pages(config: &EngineConfig, homes_max: u64, log_percent: u64) -> u64 {
     let logical = if homes_max > 0 { homes_max } else { blocks_without_homes(slots) };
     let groups = pointer::groups_of(logical);
     match config.areas.map_pages {
-        Some(pages) => pages.max(pointer::area_pages_least(groups, slots)),
+        Some(0) => pointer::area_pages_least(groups, slots),
+        Some(pages) => pages,
         None => pointer::area_pages(groups, slots),
     }
 }

@@ -40,6 +40,13 @@ impl EngineConfig {
         Ok(layouts)
     }
 
+    /// Before the drives have said how they are laid out: one that has room for their areas is not too small.
+    pub(crate) fn with_least_areas(&self) -> EngineConfig {
+        let mut least = self.clone();
+        least.areas.map_pages = Some(0);
+        least
+    }
+
     fn why_never_filled(&self, index: usize) -> Option<&'static str> {
         let is_gone = |index: usize| self.gone.contains(&DeviceId(index as u8));
         if !is_gone(index) {
