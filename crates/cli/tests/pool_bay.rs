@@ -154,30 +154,34 @@ fn an_empty_bay_is_no_drive() {
 #[test]
 fn a_bay_is_made_by_a_start() {
     let last = "[[device]]\nrole = \"hdd\"\npath = \"bay:320MiB\"\n";
-    let without = GROWS.replace(last, "");
+    let one_ssd = PoolFixture::formatted(&GROWS.replace(last, ""));
+    one_ssd.write(GROWS);
+    refuses(&["serve", one_ssd.config()], "the metadata replica of a pool with one SSD");
+    let grows = GROWS.replace("\"bay:256MiB\"", "\"two.img\"\nsize = \"256MiB\"");
+    let without = grows.replace(last, "");
     let pool = PoolFixture::formatted(&without);
     let server = pool.start();
     let mut user = User::new(&pool, "vol0", (PIECE, (160 << 20) / PIECE));
     user.writes_all();
     server.kill();
-    pool.write(&GROWS.replace("bay:320MiB", "bay:8TiB"));
+    pool.write(&grows.replace("bay:320MiB", "bay:8TiB"));
     refuses(&["serve", pool.config()], "is a bay that the pool does not have yet");
     refuses(&["serve", pool.config()], "would have no room on the drives that keep metadata");
-    pool.write(&GROWS.replace("path = \"bay:320MiB\"", "path = \"never.img\"\ngone = true"));
+    pool.write(&grows.replace("path = \"bay:320MiB\"", "path = \"never.img\"\ngone = true"));
     refuses(&["serve", pool.config()], "the pool never had it");
     pool.write(&without);
     pool.start().kill();
 
-    pool.write(GROWS);
+    pool.write(&grows);
     let server = pool.start();
     let mut user = user.back(&pool, "vol0");
     user.finds_all();
-    assert_eq!(pool.status()["gone"], serde_json::json!([2, 3]));
+    assert_eq!(pool.status()["gone"], serde_json::json!([3]));
     server.kill();
     // from now on the pool has it
     pool.write(&without);
     refuses(&["serve", pool.config()], "list all of them");
-    pool.write(GROWS);
+    pool.write(&grows);
     let server = pool.start();
     let hdd = pool.file("hdd2.img", 330);
     pool.done("add", &[&hdd, "--role", "hdd"]);

@@ -52,7 +52,7 @@ fn until_added(run: &mut Run) {
 fn a_bay_is_made_by_a_start() {
     for seed in 0..2 {
         let mut config = SwarmConfig::paged(seed, "mios-d", 600);
-        config.drives = [(1, 2), (2, 2)][seed as usize];
+        config.drives = [(2, 2), (3, 2)][seed as usize];
         config.tuning.object_table_bytes = 256 * KIB;
         let mut run = Run::new(config).expect("a pool");
         for _ in 0..2_000 {

@@ -392,10 +392,9 @@ impl Superblock {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample() -> Superblock {
+impl Superblock {
+    /// One of two members, for tests.
+    pub(crate) fn sample() -> Superblock {
         let member = |uuid, role| Member { uuid, role, capacity_bytes: 1 << 30 };
         Superblock {
             generation: 3,
@@ -419,6 +418,11 @@ mod tests {
             compatible: 0,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     /// All that a block has to hold at once.
     #[test]
@@ -433,7 +437,7 @@ mod tests {
             standings,
             successor: Some(Successor { state: SuccessorState::Copying, index: 63, uuid: 12 }),
             lagging: u64::MAX,
-            ..sample()
+            ..Superblock::sample()
         };
         let block = most.encode();
         assert_eq!(block.len() as u64, BLOCK_BYTES);
@@ -442,40 +446,40 @@ mod tests {
 
     #[test]
     fn it_comes_back_and_every_flipped_bit_is_seen() {
-        let mut with_table = sample();
+        let mut with_table = Superblock::sample();
         (with_table.layout.table_offset, with_table.layout.table_bytes) = (2 << 20, 65536);
         let block = with_table.encode();
         assert_eq!(Superblock::decode(&block).unwrap(), with_table);
         assert_eq!(block[12], 3, "older programs refuse it");
         for state in [SuccessorState::Copying, SuccessorState::Replaced] {
-            let mut replaced = sample();
+            let mut replaced = Superblock::sample();
             replaced.successor = Some(Successor { state, index: 1, uuid: 12 });
             assert_eq!(Superblock::decode(&replaced.encode()).unwrap(), replaced);
         }
         let numbered = Numbered { home_first: 3, home_blocks: 4, slot_count: 5 };
         for standing in [Standing::Drains, Standing::Gone(numbered)] {
-            let mut drained = sample();
+            let mut drained = Superblock::sample();
             drained.standings[1] = standing;
             let block = drained.encode();
             assert_eq!(Superblock::decode(&block).unwrap(), drained);
             assert_eq!(block[16], 1, "older programs refuse it");
         }
-        let moved = Superblock { has_moved_homes: true, ..sample() };
+        let moved = Superblock { has_moved_homes: true, ..Superblock::sample() };
         assert_eq!(Superblock::decode(&moved.encode()).unwrap(), moved);
         assert_eq!(moved.encode()[16], 2, "older programs refuse it");
-        let second = Superblock { has_metadata_replica: true, ..sample() };
+        let second = Superblock { has_metadata_replica: true, ..Superblock::sample() };
         assert_eq!(Superblock::decode(&second.encode()).unwrap(), second);
         assert_eq!(second.encode()[16], 4, "older programs refuse it");
         for standing in [Standing::Serves, Standing::Drains] {
-            let mut lagging = Superblock { lagging: 2, ..sample() };
+            let mut lagging = Superblock { lagging: 2, ..Superblock::sample() };
             lagging.standings[0] = standing;
             assert_eq!(Superblock::decode(&lagging.encode()).unwrap(), lagging);
             assert_eq!(lagging.encode()[16] & 8, 8, "older programs refuse it");
         }
-        let unknown = Superblock { lagging: 4, ..sample() };
+        let unknown = Superblock { lagging: 4, ..Superblock::sample() };
         assert!(Superblock::decode(&unknown.bytes()).is_err(), "there are two members");
         for (version, is_earlier) in [(1, true), (2, true), (4, false)] {
-            let mut other = sample().encode();
+            let mut other = Superblock::sample().encode();
             other[12] = version;
             other[8..12].fill(0);
             let crc = crc32c(&other);
@@ -484,10 +488,10 @@ mod tests {
             assert_eq!(matches!(error, FormatError::Earlier { .. }), is_earlier, "{error}");
             assert_eq!(matches!(error, FormatError::Version { .. }), !is_earlier, "{error}");
         }
-        let kept = Superblock { compatible: 1 << 40, ..sample() };
+        let kept = Superblock { compatible: 1 << 40, ..Superblock::sample() };
         assert_eq!(Superblock::decode(&kept.encode()).unwrap(), kept, "it is kept");
         for (at, kind) in [(17, "incompatible"), (24, "read-only compatible")] {
-            let mut newer = sample().encode();
+            let mut newer = Superblock::sample().encode();
             newer[at] = 1;
             newer[8..12].fill(0);
             let crc = crc32c(&newer);
@@ -495,9 +499,9 @@ mod tests {
             let said = Superblock::decode(&newer).unwrap_err().to_string();
             assert!(said.contains(&format!("has {kind} features")), "{said}");
         }
-        let block = sample().encode();
+        let block = Superblock::sample().encode();
         assert_eq!((block[12], block[16]), (3, 0), "no feature is in use");
-        assert_eq!(Superblock::decode(&block).unwrap(), sample());
+        assert_eq!(Superblock::decode(&block).unwrap(), Superblock::sample());
         for at in 0..block.len() {
             let mut bad = block.clone();
             bad[at] ^= 1;

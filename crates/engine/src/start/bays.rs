@@ -19,11 +19,20 @@ type Found = (Option<Superblock>, bool);
 /// # Errors
 /// A bay that this pool cannot have, and why.
 pub(super) fn take_bays(found: &mut [Found], io: &DeviceIo) -> Result<(), StartError> {
-    let all = found.iter().filter_map(|(superblock, _)| superblock.as_ref());
-    let Some(newest) = all.max_by_key(|superblock| superblock.generation) else { return Ok(()) };
+    let known = || found.iter().filter_map(|(superblock, _)| superblock.as_ref());
+    let Some(pool) = known().next().map(|first| first.pool) else { return Ok(()) };
+    let of_pool = known().filter(|superblock| superblock.pool == pool);
+    let Some(newest) = of_pool.max_by_key(|superblock| superblock.generation) else {
+        return Ok(());
+    };
     let (mut widest, bays) = (newest.clone(), newest.members.len()..io.drives().len());
-    // anything else that is listed beside the members is a mistake with words of its own
-    if bays.clone().any(|index| !io.config().gone.contains(&DeviceId(index as u8))) {
+    // anything else that is wrong has words of its own
+    let is_listed = |index: usize| io.config().gone.contains(&DeviceId(index as u8));
+    let is_unreadable = |index: &usize| {
+        let is_gone = matches!(newest.standings[*index], Standing::Gone(_));
+        !is_gone && found[*index].0.is_none() && !io[DeviceId(*index as u8)].is_faulted()
+    };
+    if !bays.clone().all(is_listed) || (0..bays.start.min(found.len())).any(|i| is_unreadable(&i)) {
         return Ok(());
     }
     for index in bays {
@@ -63,11 +72,16 @@ fn numbered_of(
             (_, None) => return Err(refused("a drive of the pool is missing")),
         });
     }
-    let is_like = |(member, standing): &(&Member, &Standing)| {
-        member.role == config.role && !matches!(standing, Standing::Gone(_))
+    // an SSD that comes gets its metadata from one that is no pair
+    let is_like = |&other: &usize| {
+        let (is_gone, is_pair) = (
+            matches!(widest.standings[other], Standing::Gone(_)),
+            config.role == Role::Ssd && io[DeviceId(other as u8)].is_pair,
+        );
+        widest.members[other].role == config.role && !is_gone && !is_pair
     };
-    let like = widest.members.iter().zip(&widest.standings).position(|pair| is_like(&pair));
-    let like = layouts[like.ok_or(refused("the pool has no drive of that role"))?];
+    let like = (0..layouts.len()).find(is_like);
+    let like = layouts[like.ok_or(refused("no drive of that role is there that is no pair"))?];
     let home_first = layouts.iter().map(|layout| layout.home_blocks).sum();
     let bay = layout::of_bay(io.config(), config, home_first, &like);
     let numbered = Numbered::of(&bay.ok_or(refused("a drive of that size is too small"))?);
@@ -77,19 +91,27 @@ fn numbered_of(
     }
     let slots = layouts.iter().map(|layout| layout.slot_count).sum();
     let blocks = layout::logical_blocks(&layouts, io.config());
-    let needed = pointer::area_pages_least(pointer::groups_of(blocks), slots);
+    let groups = pointer::groups_of(blocks);
     let areas = layouts.iter().map(|layout: &Layout| layout.area_pages);
-    match areas.filter(|&pages| pages > 0).min() {
-        Some(pages) if pages >= needed => Ok(numbered),
-        _ => Err(refused("where blocks lie would have no room on the drives that keep metadata")),
+    let area_pages = areas.filter(|&pages| pages > 0).min().unwrap_or(0);
+    let roles = |role| widest.members.iter().filter(move |member| member.role == role).count();
+    let follows = widest.has_metadata_replica || roles(Role::Ssd) == 1 && roles(Role::Hdd) > 0;
+    if area_pages < pointer::area_pages_least(groups, slots) {
+        Err(refused("where blocks lie would have no room on the drives that keep metadata"))
+    } else if follows && area_pages < pointer::area_pages(groups, slots) {
+        // its snapshots take no parts
+        Err(refused("the metadata replica of a pool with one SSD would have no room for it"))
+    } else {
+        Ok(numbered)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Service;
     use crate::io::fixture::drives;
-    use tandem_block::GIB;
+    use tandem_block::{GIB, IoError};
 
     fn superblock(index: u8, io: &DeviceIo, members: usize) -> Superblock {
         let member = |id: DeviceId| {
@@ -109,17 +131,11 @@ mod tests {
         Superblock {
             generation: 7,
             pool: 5,
-            name: "pool".into(),
             index,
-            clean: false,
             layout,
             members: (0..members as u8).map(|id| member(DeviceId(id))).collect(),
             standings: vec![Standing::Serves; members],
-            has_moved_homes: false,
-            has_metadata_replica: false,
-            successor: None,
-            lagging: 0,
-            compatible: 0,
+            ..Superblock::sample()
         }
     }
 
@@ -158,7 +174,7 @@ mod tests {
             ((1, 3), 3, 4 * GIB, true, "is missing"),
             ((1, 3), 3, 1 << 44, false, "no room"),
             ((1, 3), 3, 1 << 53, false, "4 PiB"),
-            ((2, 1), 2, 4 * GIB, false, "of that role"),
+            ((2, 1), 2, 4 * GIB, false, "no drive of that role"),
         ] {
             let mut io = drives(drives_of.0, drives_of.1);
             io.config_mut().gone = vec![DeviceId(bay)];
@@ -168,6 +184,7 @@ mod tests {
             found.push((None, false));
             if is_missing {
                 found[1].0 = None;
+                io[DeviceId(1)].service = Service::Out(IoError::Dead(DeviceId(1)));
             }
             let error = take_bays(&mut found, &io).expect_err("it is refused");
             assert!(error.to_string().contains(want), "{error}");

@@ -65,6 +65,7 @@ impl Start {
         take_bays(&mut found, io)?;
         evacuation.take_standings(&mut found, metadata, io)?;
         replacement.resolve_successor(&mut found, io);
+        take_bays(&mut found, io)?; // a successor that is the member now may not know of them
         evacuation.check_gone(&found, io)?;
         let mut all = Vec::new();
         let is_present = |index: usize| !io[DeviceId(index as u8)].is_faulted();
@@ -79,10 +80,7 @@ impl Start {
             };
             all.push((index, superblock));
         }
-        if all.is_empty() {
-            return Err(StartError::NoMetadata);
-        }
-        let first = all[0].1.clone();
+        let (_, first) = all.first().cloned().ok_or(StartError::NoMetadata)?;
         let newest = all.iter().map(|(_, s)| s.generation).max().expect("at least one drive");
         for &(index, ref superblock) in &all {
             let own = superblock.members[usize::from(superblock.index)].uuid;
