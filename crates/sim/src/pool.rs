@@ -322,6 +322,8 @@ impl SwarmConfig {
     /// it takes what has changed in parts.
     pub fn squeezed(seed: u64, policy: &str, requests: u64) -> Self {
         let mut config = SwarmConfig::paged(seed, policy, requests);
+        // a metadata replica takes no parts
+        config.drives = (2, 1);
         config.shape.volume_bytes = 1088 * MIB;
         config.shape.apart_bytes = 4 * MIB;
         config.shape.footprint_bytes = 17 * MIB;
@@ -329,6 +331,15 @@ impl SwarmConfig {
         config.shape.mix = Mix { read: 50_000, flush: 20_000, zero: 10_000, fua: 10_000 };
         config.tuning.journal_bytes = 256 * KIB;
         config.tuning.small_area = true;
+        config
+    }
+
+    /// The same, where objects are made, changed and deleted beside it: they take most of the journal.
+    pub fn squeezed_with_objects(seed: u64, requests: u64) -> Self {
+        let mut config = SwarmConfig::squeezed(seed, "ssd-first", requests);
+        config.objects = true;
+        config.tuning.object_table_bytes = 256 * KIB;
+        config.tuning.journal_bytes = MIB;
         config
     }
 

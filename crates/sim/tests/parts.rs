@@ -27,6 +27,25 @@ fn no_power_cut_between_parts_breaks_the_promise() {
         let run = Run::new(SwarmConfig::squeezed(seed, "ssd-first", 2_000)).expect("a pool");
         met += campaign.run(run).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
     }
-    println!("{met}");
     assert!(met.get(Met::Crashes) > 50 && met.get(Met::CheckpointParts) > 10, "{met}");
+}
+
+#[test]
+fn objects_that_change_between_parts_are_kept() {
+    let campaign = Campaign {
+        window: ALWAYS,
+        stride: 1_999,
+        recovery_stride: 160,
+        lives: 2,
+        more_requests: 40,
+    };
+    let mut config = SwarmConfig::squeezed_with_objects(1, 8_000);
+    let mut run = Run::new(config.clone()).expect("a pool");
+    run.finish().unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(run.sim.engine.stats().checkpoint_parts > 2, "where no power fails");
+    config.shape.requests = 6_000;
+    let run = Run::new(config).expect("a pool");
+    let met = campaign.run(run).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(met.get(Met::Crashes) > 50 && met.get(Met::CheckpointParts) > 2, "{met}");
+    assert!(met.get(Met::Batches) > 500, "{met}");
 }
