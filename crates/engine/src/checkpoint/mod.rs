@@ -26,6 +26,7 @@ mod pages;
 mod partial;
 mod parts;
 mod places;
+mod rooted;
 mod stage;
 
 use self::attempts::Attempts;
@@ -34,6 +35,7 @@ pub(crate) use self::pages::{PageRead, PageReads};
 use self::partial::Partial;
 pub(crate) use self::parts::Parts;
 use self::places::{GROUPS_A_TURN, NextPlaces, PlacesWrite};
+use self::rooted::Rooted;
 use self::stage::Stage;
 use crate::format::image::IMAGE_PAGE_BYTES;
 use crate::format::layout::Layout;
@@ -71,12 +73,8 @@ pub(crate) struct Checkpoint {
     image_job: Option<ImageJob>,
     /// With this batch everything is durable that the table may show.
     objects_due: u64,
-    /// Of a pool without a table: its objects at a moment at which batches had all changes of them, and the last of these
-    /// batches. What changes later stands in the journal behind it, and must not keep the root waiting: a commit may wait
-    /// for the room that the root makes.
-    rooted: Option<(Vec<u8>, u64)>,
-    /// Objects as the newest root says. A part says the same: what has changed of them stands behind its mark.
-    root_objects: Vec<u8>,
+    /// The objects of a pool without a table.
+    rooted: Rooted,
     mark: (u64, u64),
     replay_sequence: u64,
     places: PlacesWrite,
@@ -112,8 +110,7 @@ impl Default for Checkpoint {
             image: None,
             image_job: None,
             objects_due: 0,
-            rooted: None,
-            root_objects: Vec::new(),
+            rooted: Rooted::default(),
             mark: (0, 0),
             replay_sequence: 1,
             places: PlacesWrite::default(),
@@ -137,7 +134,7 @@ impl Checkpoint {
         self.number = root.checkpoint;
         self.partial = Partial::recovered(self.number, (root.replay_offset, root.replay_sequence));
         self.image = root.image;
-        self.root_objects.clone_from(&root.objects);
+        self.rooted = Rooted::recovered(&root.objects);
     }
 
     /// The table of objects once the checkpoint under way is durable.
@@ -268,7 +265,9 @@ impl Checkpoint {
         let mut wanted = Vec::new();
         loop {
             let before = self.stage;
-            self.note_objects(parts);
+            if !matches!(before, Stage::Idle | Stage::Root) {
+                self.rooted.note(parts.objects, parts.batches);
+            }
             match before {
                 Stage::Idle => return Vec::new(),
                 Stage::Pages | Stage::Places | Stage::Pointers | Stage::Table if self.error => {
@@ -288,14 +287,6 @@ impl Checkpoint {
             if self.stage == before {
                 return wanted;
             }
-        }
-    }
-
-    /// The objects of a pool without a table, as soon as batches have all changes of them.
-    fn note_objects(&mut self, parts: &Parts<'_>) {
-        let is_due = !matches!(self.stage, Stage::Idle | Stage::Root) && self.rooted.is_none();
-        if is_due && !parts.objects.has_table() && parts.objects.changes().is_empty() {
-            self.rooted = Some((parts.objects.records(), parts.batches.composed));
         }
     }
 
@@ -483,10 +474,10 @@ impl Checkpoint {
             return;
         }
         let batches = parts.batches;
-        let objects_due = match (&self.rooted, parts.objects.has_table()) {
+        let objects_due = match (self.rooted.due(), parts.objects.has_table()) {
             _ if self.partial.is_part() => 0,
             (_, true) => self.objects_due,
-            (Some((_, with)), false) => *with,
+            (Some(batch), false) => batch,
             (None, false) => return,
         };
         if batches.durable < self.composed || batches.durable < objects_due {
@@ -500,16 +491,12 @@ impl Checkpoint {
         let cuts = !self.partial.is_part() || parts.io.breaks(Mutant::PartCuts);
         let mark = (self.mark.1, self.replay_sequence);
         let (replay_offset, replay_sequence) = self.partial.root_from(mark, cuts);
-        let rooted = self.rooted.take().map_or_else(Vec::new, |(records, _)| records);
-        if !self.partial.is_part() {
-            self.root_objects = rooted;
-        }
         let root = Root {
             checkpoint: self.number + 1,
             replay_sequence,
             replay_offset,
             replay_upto: batches.durable_unit,
-            objects: self.root_objects.clone(),
+            objects: self.rooted.write(self.partial.is_part()),
             image,
             map: parts.checksums.root(),
         };
@@ -545,7 +532,7 @@ impl Checkpoint {
             parts.objects.note_unsaved();
         }
         parts.checksums.failed();
-        self.rooted = None;
+        self.rooted.forget();
         self.stage = Stage::Idle;
         self.partial.begin();
         self.note_failed(parts.io.now());
