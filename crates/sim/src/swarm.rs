@@ -29,6 +29,8 @@ const OBJECTS_PPM: u64 = 800_000;
 
 /// Events at one instant that are still believed to lead somewhere.
 const STILL_EVENTS_MAX: u64 = 20_000;
+/// Events in a row after which nobody was answered, while somebody waits. No test has 2,000 (measured).
+const VAIN_EVENTS_MAX: u64 = 100_000;
 
 /// A workload under way over a simulation, with its oracle. Cloning it forks everything.
 #[derive(Clone)]
@@ -52,6 +54,8 @@ pub struct Run {
     pub events: u64,
     /// The time of the last event, and how many came since without any time passing.
     still: (Instant, u64),
+    /// Requests that were sent and that wait, and how many events ago that changed.
+    vain: ((u64, usize), u64),
 }
 
 impl Run {
@@ -87,6 +91,7 @@ impl Run {
             failed: None,
             events: 0,
             still: (Instant::ZERO, 0),
+            vain: ((0, 0), 0),
         })
     }
 
@@ -121,6 +126,7 @@ impl Run {
         self.administer()?;
         self.stands_still(due)?;
         self.collect().map_err(|violation| self.broken(0, violation))?;
+        self.works_in_vain()?;
         let goes_on = self.sent < shape.requests || !self.open.is_empty() || self.is_replacing();
         let every = self.config.audits.every;
         if every > 0 && (self.events.is_multiple_of(every) || !goes_on) {
@@ -136,6 +142,14 @@ impl Run {
             return Ok(());
         }
         Err(self.hang())
+    }
+
+    /// The engine is busy for ever, and answers nobody.
+    fn works_in_vain(&mut self) -> Result<(), Failure> {
+        let requests = (self.sent, self.open.len());
+        let goes_on = requests != self.vain.0 || self.open.is_empty();
+        self.vain = (requests, if goes_on { 0 } else { self.vain.1 + 1 });
+        if self.vain.1 < VAIN_EVENTS_MAX { Ok(()) } else { Err(self.hang()) }
     }
 
     fn hang(&self) -> Failure {

@@ -3,6 +3,7 @@
 //! Source: design decisions 7 and 10. Without an SSD every write goes to a log, and only homes can make
 //! room in it: what moves them must not wait behind the writes that wait for room.
 
+use tandem_block::KIB;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::{Coverage, Met};
 use tandem_sim::swarm::{Run, SwarmConfig};
@@ -22,6 +23,24 @@ fn full_logs_are_emptied_while_writes_wait() {
         let stats = run.sim.engine.stats();
         assert!(stats.backpressure_ns > 0, "seed {seed}: no write waited for room");
         assert!(stats.moves > 500, "seed {seed}: {} blocks moved home", stats.moves);
+    }
+}
+
+/// Logs of four segments and a little more, and writes that need three of them.
+#[test]
+fn logs_as_small_as_can_be_go_on() {
+    let seeds = (0..6).chain([31, 32, 43]);
+    let sizes = [(1, 64), (1, 128), (3, 64), (3, 256), (4, 128)];
+    for (seed, (percent, segment_kib)) in seeds.flat_map(|seed| sizes.map(|size| (seed, size))) {
+        let policy = ["ssd-first", "mios-d", "mios-e"][seed as usize % 3];
+        let mut config = alone(SwarmConfig::crowded(seed, policy, 300));
+        config.tuning.log_percent = percent;
+        config.tuning.log_segment_bytes = segment_kib * KIB;
+        config.shape.length_bytes_max =
+            [2 * segment_kib, segment_kib / 2][(seed / 6 % 2) as usize] * KIB;
+        config.shape.unaligned_ppm = [0, 300_000, 900_000][(seed / 2) as usize % 3];
+        let mut run = Run::new(config).expect("a pool");
+        run.finish().unwrap_or_else(|failure| panic!("{percent} %, {segment_kib}: {failure}"));
     }
 }
 

@@ -101,7 +101,12 @@ impl Log {
 
     /// Slots that can be appended without GC.
     pub(crate) fn free_slots(&self) -> u64 {
-        (self.segment_slots - self.next_in_open) + self.free.len() as u64 * self.segment_slots
+        let open = &self.segments[self.open];
+        let is_full = self.next_in_open == self.segment_slots;
+        // it is free as soon as it is sealed
+        let is_spent = is_full && open.state == SegmentState::Open && open.live == 0;
+        let segments = self.free.len() as u64 + u64::from(is_spent);
+        (self.segment_slots - self.next_in_open) + segments * self.segment_slots
     }
 
     /// Slots that users' writes may append: without an SSD, one segment is kept for merges.
@@ -126,8 +131,8 @@ impl Log {
     pub(crate) fn append(&mut self, count: u64, live: bool) -> Option<Run> {
         assert!(count > 0);
         if self.next_in_open == self.segment_slots {
-            let next = self.take_segment()?;
             self.seal();
+            let next = self.take_segment()?;
             self.open = next;
             self.next_in_open = 0;
             let opened = &mut self.segments[next];
@@ -231,6 +236,16 @@ impl Log {
         }
     }
 
+    /// The same where a write waits for room: with no segment sealed, what was appended last is. None is left where
+    /// nothing in it lived: then it is free.
+    pub(crate) fn victim_for_room(&mut self) -> Option<usize> {
+        let sealed = self.victim();
+        if sealed.is_none() {
+            self.seal_open();
+        }
+        sealed.or_else(|| self.victim())
+    }
+
     /// Living slots.
     pub(crate) fn live_slots(&self) -> u64 {
         self.segments.iter().map(|segment| segment.live).sum()
@@ -249,6 +264,39 @@ mod tests {
 
     fn log() -> Log {
         Log::new(SlotRegion { first: 100, ..SlotRegion::new(DeviceId(0), true, 40, 0) }, 10)
+    }
+
+    /// A segment may be written once more as soon as nothing in it lives, also if it is the one appended to.
+    #[test]
+    fn the_last_segment_makes_room_for_itself() {
+        let mut log = log();
+        for first in [100, 110, 120, 130] {
+            assert_eq!(log.append(10, true), Some(Run { slot: first, count: 10 }));
+        }
+        assert_eq!((log.free_slots(), log.append(1, true)), (0, None));
+        assert_eq!(log.victim(), Some(0), "what is full may be cleaned");
+        (130..140).for_each(|slot| log.release(slot));
+        assert_eq!(log.free_slots(), 10);
+        assert_eq!(log.append(3, true), Some(Run { slot: 130, count: 3 }));
+    }
+
+    /// A write that has to fit beside the segment that is kept may find no room though little lives.
+    #[test]
+    fn what_was_appended_last_makes_room_where_nothing_is_sealed() {
+        for (appended, living, is_victim, room) in
+            [(10, 3, true, 20), (4, 4, true, 20), (10, 0, false, 30), (0, 0, false, 30)]
+        {
+            let mut log = log();
+            if appended > 0 {
+                log.append(appended, true);
+                (living..appended).for_each(|at| log.release(100 + at));
+            }
+            assert_eq!(log.victim(), None);
+            assert_eq!(log.victim_for_room(), is_victim.then_some(0), "{appended}, {living}");
+            assert_eq!(log.free_slots_of_users(false), room, "{appended}, {living}");
+            (0..living).for_each(|at| log.release(100 + at));
+            assert_eq!(log.free_slots_of_users(false), 30, "{appended}, {living}: all is clean");
+        }
     }
 
     #[test]

@@ -153,7 +153,8 @@ impl Moves {
 
 impl Migration {
     /// The emptiest segment may have to wait for a write that holds its blocks; without an SSD that write
-    /// may wait for room in this very log. Then another segment makes it.
+    /// may wait for room in this very log. Then another segment makes it: what is volatile in one is flushed, and at
+    /// last the one that was appended to is cleaned, too.
     fn clean_another(
         &mut self,
         device: DeviceId,
@@ -173,6 +174,7 @@ impl Migration {
         let segments_max = if is_short_of_space { usize::MAX } else { SEGMENTS_MAX };
         let segments = log.victims().into_iter().take(segments_max);
         let runs: Vec<Run> = segments.map(|segment| log.segment_run(segment)).collect();
+        let mut is_volatile = false;
         for run in runs {
             let parts = self.moves.movable_parts(run, blocks_max, &store.map, &volumes.objects, io);
             if !parts.is_empty() {
@@ -189,6 +191,12 @@ impl Migration {
             if self.moves.merge_in(run, &mut store.map, requests, io) {
                 return true;
             }
+            let mut slots = run.slot..run.slot + run.count;
+            is_volatile |= slots.any(|slot| store.map.is_log_volatile(slot));
+        }
+        let d = &mut io[device];
+        if is_short_of_space && is_volatile && d.flushing.is_none() {
+            d.flush_wanted = true;
         }
         false
     }
@@ -207,10 +215,16 @@ impl Migration {
             let is_wanted = d.bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(io.now()));
             Some((id, self.moves.need_of(log, io), is_wanted))
         });
+        let presses = io.waits_for_space() && io.ssds().is_empty();
         for device in gc::order(drives) {
-            let Some(log) = &io[device].log else { continue };
-            let Some(segment) = log.victim() else { continue };
-            let run = log.segment_run(segment);
+            let Some(log) = &mut io[device].log else { continue };
+            let before = log.used_percent();
+            let victim = if presses { log.victim_for_room() } else { log.victim() };
+            let run = victim.map(|segment| log.segment_run(segment));
+            if log.used_percent() < before {
+                io.note_space();
+            }
+            let Some(run) = run else { continue };
             let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
             let blocks_max = if self.moves.takes_single() { 1 } else { blocks_max };
             let parts = self.moves.movable_parts(run, blocks_max, &store.map, &volumes.objects, io);

@@ -21,7 +21,7 @@ use crate::requests::task::Task;
 use crate::requests::{Next, Requests};
 use crate::store::Store;
 use tandem_block::{
-    BLOCK_BYTES, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
+    BLOCK_BYTES, DeviceId, IoError, ObjectId, Op, PayloadId, Request, RequestId, RequestKind,
 };
 
 /// On an SSD; in a pool without, in a log, whose last segment only merges may use.
@@ -40,6 +40,18 @@ fn slot_for_merge(
         let usable = d.takes_new() && d.log.is_some();
         usable.then(|| read_back.append_to_log(device, 1, true, io, promotions)).flatten()
     })
+}
+
+/// Would there be a slot for it? Without one, reading the block is in vain.
+fn has_slot_for_merge(map: &Map, io: &DeviceIo) -> bool {
+    if !io.ssds().is_empty() {
+        return map.ssd_free() > 0;
+    }
+    let has_slot = |hdd: &DeviceId| {
+        let d = &io[*hdd];
+        d.takes_new() && d.log.as_ref().is_some_and(|log| log.free_slots() > 0)
+    };
+    io.hdds().iter().any(has_slot)
 }
 
 impl Moves {
@@ -103,7 +115,8 @@ impl Moves {
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
-        let starts = self.start_move_to_ssd(MoveKind::Merge, block, map, requests, io);
+        let starts = has_slot_for_merge(map, io)
+            && self.start_move_to_ssd(MoveKind::Merge, block, map, requests, io);
         io.stats_mut().merge_reads += u64::from(starts);
         starts
     }
