@@ -104,6 +104,9 @@ pub struct DriveBudget {
     pub ssd_write_bytes: Option<u64>,
 }
 
+/// Pages of leaves of one checkpoint (guess): 512 MiB. One that takes a part costs a root and a flush more.
+const PART_PAGES: u64 = 1 << 17;
+
 /// Sizes of areas of the metadata, on each drive that keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AreaSizes {
@@ -112,6 +115,9 @@ pub struct AreaSizes {
     /// Pages for the map. `None`: twice as many as the map may take, so that a checkpoint always takes all that has
     /// changed. 0: a 16th more than it may take, which is enough.
     pub map_pages: Option<u64>,
+    /// Pages of leaves that one checkpoint takes, or a few more, above 0. What it has left, the next one takes at once.
+    /// What pointed where before stays in memory until it is durable: 64 bytes for each of them.
+    pub part_pages: u64,
 }
 
 /// Everything an engine is told at birth.
@@ -240,7 +246,7 @@ impl EngineConfig {
             contents: true,
             verify_copies: false,
             journal_bytes: None,
-            areas: AreaSizes { root_bytes: 64 * 1024, map_pages: None },
+            areas: AreaSizes { root_bytes: 64 * 1024, map_pages: None, part_pages: PART_PAGES },
             object_table_bytes: None,
             log_percent: 10,
             log_segment_bytes: 16 * MIB,

@@ -7,11 +7,13 @@ use tandem_sim::swarm::Run;
 
 #[test]
 fn checkpoints_take_parts_and_the_last_one_takes_the_rest() {
-    for (small_area, has_parts) in [(false, false), (true, true)] {
+    for (small_area, part_pages, has_parts) in
+        [(false, 1 << 17, false), (true, 1 << 17, true), (false, 24, true), (false, 1, true)]
+    {
         let mut config = SwarmConfig::squeezed(1, "ssd-first", 3_000);
-        config.tuning.small_area = small_area;
+        (config.tuning.small_area, config.tuning.part_pages) = (small_area, part_pages);
         let mut run = Run::new(config).expect("a pool");
-        run.finish().unwrap_or_else(|failure| panic!("small: {small_area}: {failure}"));
+        run.finish().unwrap_or_else(|failure| panic!("{small_area}, {part_pages}: {failure}"));
         let stats = run.sim.engine.stats();
         assert!(stats.checkpoints > stats.checkpoint_parts + 2, "{}", stats.checkpoints);
         assert_eq!(stats.checkpoint_parts > 0, has_parts, "of {}", stats.checkpoints);
@@ -23,7 +25,7 @@ fn no_power_cut_between_parts_breaks_the_promise() {
     let campaign =
         Campaign { window: ALWAYS, stride: 293, recovery_stride: 40, lives: 2, more_requests: 40 };
     let mut met = Coverage::default();
-    for seed in 0..2 {
+    for seed in 0..3 {
         let run = Run::new(SwarmConfig::squeezed(seed, "ssd-first", 2_000)).expect("a pool");
         met += campaign.run(run).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
     }

@@ -62,7 +62,7 @@ const TABLE_IN_FLIGHT_MAX: u32 = 1;
 const FRESH_BYTES_MAX: usize = 48 << 20;
 
 /// State of checkpoints.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Checkpoint {
     stage: Stage,
     /// Number of the newest durable checkpoint.
@@ -89,7 +89,7 @@ pub(crate) struct Checkpoint {
     root_failed: bool,
     /// A commit finds too little room in a journal that is not half full.
     room_is_short: bool,
-    /// Asked for by a stop; done when a checkpoint that began after the asking is durable.
+    /// Asked for by a stop; done when a round that began after the asking is durable.
     stop: StopState,
 }
 
@@ -98,41 +98,26 @@ enum StopState {
     #[default]
     None,
     Asked,
+    /// A round has begun since.
+    Begun,
     Done,
 }
 
-impl Default for Checkpoint {
-    fn default() -> Self {
+impl Checkpoint {
+    /// None was taken. `part_pages`: one takes so many pages of leaves at most, or a few more.
+    pub(crate) fn new(part_pages: u64) -> Self {
         Checkpoint {
-            stage: Stage::Idle,
-            number: 0,
-            partial: Partial::default(),
-            image: None,
-            image_job: None,
-            objects_due: 0,
-            rooted: Rooted::default(),
-            mark: (0, 0),
+            partial: Partial::new(part_pages),
             replay_sequence: 1,
-            places: PlacesWrite::default(),
-            carrying: Carrying::default(),
-            composed: 0,
-            outstanding: 0,
-            error: false,
-            attempts: Attempts::default(),
-            root: Vec::new(),
-            root_failed: false,
-            room_is_short: false,
-            stop: StopState::None,
+            ..Checkpoint::default()
         }
     }
-}
 
-impl Checkpoint {
     /// What recovery found: the root.
     pub(crate) fn recovered(&mut self, root: &Root) {
         assert!(self.is_idle() && self.number == 0, "a life begins with what recovery found");
         self.number = root.checkpoint;
-        self.partial = Partial::recovered(self.number, (root.replay_offset, root.replay_sequence));
+        self.partial.recovered((root.replay_offset, root.replay_sequence));
         self.image = root.image;
         self.rooted = Rooted::recovered(&root.objects);
     }
@@ -165,14 +150,14 @@ impl Checkpoint {
         self.attempts.goes_on()
     }
 
-    /// Number of the newest durable one.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
+    /// Number of the newest round that is durable: all was taken that had changed when it began.
+    pub(crate) fn durable_round(&self) -> u64 {
+        self.partial.durable()
     }
 
-    /// Number of the newest durable one that took all that had changed when it began.
-    pub(crate) fn whole(&self) -> u64 {
-        self.partial.whole()
+    /// Number of the newest round that has begun.
+    pub(crate) fn begun_round(&self) -> u64 {
+        self.partial.begun()
     }
 
     /// Has the last one taken a part, so that another one is due at once?
@@ -213,7 +198,7 @@ impl Checkpoint {
             || self.room_is_short
             || self.has_more()
             || checksums.waiting_bytes() > FRESH_BYTES_MAX
-            || self.stop == StopState::Asked
+            || matches!(self.stop, StopState::Asked | StopState::Begun)
             || metadata_replica.wants_checkpoint(io)
             || self.is_tried_again() && metadata_replica.awaits_checkpoint()
     }
@@ -233,7 +218,7 @@ impl Checkpoint {
         self.is_idle() && !is_broken && !self.has_failed() && now >= self.attempts.retry_at()
     }
 
-    /// Begins one.
+    /// Begins one: a round, or its next part.
     pub(crate) fn begin(&mut self, parts: &mut Parts<'_>) {
         assert!(self.is_idle(), "one at a time");
         assert!(self.outstanding == 0, "no command of the one before is under way");
@@ -241,22 +226,35 @@ impl Checkpoint {
         assert!(!self.error && !self.root_failed, "the attempt before has ended");
         assert!(self.image_job.is_none(), "the table of the one before was written, or given up");
         self.stage = Stage::Pages;
-        self.room_is_short = false;
-        self.partial.begin();
-        let mark = parts.journal.mark();
-        assert!(mark.0 >= self.mark.0, "a checkpoint never goes back in the journal");
-        self.mark = mark;
-        self.replay_sequence = parts.journal.next_sequence();
-        let dirty = parts.map.take_dirty_groups();
-        self.carrying = Carrying::default();
+        let begins_round = self.partial.begin();
         let in_place = parts.io.breaks(Mutant::LeafInPlace);
         let forgets_carried = parts.io.breaks(Mutant::ForgetsCarried);
         parts.checksums.begin_checkpoint(in_place, forgets_carried);
         let objects = &mut *parts.objects;
         let is_due = objects.has_table() && (objects.take_unsaved() || self.image.is_none());
         self.image_job = is_due.then(|| ImageJob::begin(self.number + 1, self.image));
-        let (mark, sequence) = (self.mark, self.replay_sequence);
-        parts.metadata_replica.checkpoint_begins(&dirty, mark, sequence, is_due, parts.io);
+        parts.metadata_replica.note_table(is_due);
+        if begins_round {
+            self.begin_round(parts);
+        } else {
+            self.places.go_on();
+        }
+    }
+
+    /// All that has changed until now is taken, in this part or the next ones.
+    fn begin_round(&mut self, parts: &mut Parts<'_>) {
+        self.room_is_short = false;
+        if self.stop == StopState::Asked {
+            self.stop = StopState::Begun;
+        }
+        let mark = parts.journal.mark();
+        assert!(mark.0 >= self.mark.0, "a checkpoint never goes back in the journal");
+        self.mark = mark;
+        self.replay_sequence = parts.journal.next_sequence();
+        self.carrying = Carrying::default();
+        let dirty = parts.map.take_dirty_groups();
+        let sequence = self.replay_sequence;
+        parts.metadata_replica.checkpoint_begins(&dirty, mark, sequence, parts.io);
         self.places = PlacesWrite::of(dirty);
     }
 
@@ -334,10 +332,14 @@ impl Checkpoint {
                 self.note_no_room(parts);
                 return Vec::new();
             };
-            self.partial.note_written();
-            self.write_page(&write, parts);
+            self.write_leaves(&write, parts);
         }
         if self.partial.is_part() { Vec::new() } else { self.carrying.missing(parts.checksums) }
+    }
+
+    fn write_leaves(&mut self, write: &PageWrite, parts: &mut Parts<'_>) {
+        self.partial.note_written(write.bytes.len() as u64 / PAGE_BYTES);
+        self.write_page(write, parts);
     }
 
     fn write_page(&mut self, write: &PageWrite, parts: &mut Parts<'_>) {
@@ -394,11 +396,11 @@ impl Checkpoint {
     fn write_places(&mut self, parts: &mut Parts<'_>) {
         let mut left = GROUPS_A_TURN;
         while self.outstanding < IN_FLIGHT_MAX {
+            if !self.places.has_composed() && !self.partial.takes_more(true) {
+                return self.end_places();
+            }
             match self.places.next(parts.map, parts.checksums, &mut left) {
-                NextPlaces::Write(write) => {
-                    self.partial.note_written();
-                    self.write_page(&write, parts);
-                }
+                NextPlaces::Write(write) => self.write_leaves(&write, parts),
                 NextPlaces::NoRoom if self.partial.takes_more(false) => {
                     return self.note_no_room(parts);
                 }
@@ -534,7 +536,7 @@ impl Checkpoint {
         parts.checksums.failed();
         self.rooted.forget();
         self.stage = Stage::Idle;
-        self.partial.begin();
+        self.partial.give_up();
         self.note_failed(parts.io.now());
     }
 
@@ -560,15 +562,16 @@ impl Checkpoint {
         self.image = self.image_after();
         self.image_job = None;
         assert!(!self.error, "an attempt that failed cuts nothing off the journal");
-        let places = std::mem::take(&mut self.places);
         parts.checksums.durable();
         parts.io.stats_mut().checkpoints += 1;
-        self.partial.note_durable(self.number);
+        self.partial.note_durable();
         if self.partial.is_part() {
             parts.io.stats_mut().checkpoint_parts += 1;
-            places.give_back_rest(parts.map);
-        } else if self.stop == StopState::Asked {
-            self.stop = StopState::Done;
+        } else {
+            self.places = PlacesWrite::default();
+            if self.stop == StopState::Begun {
+                self.stop = StopState::Done;
+            }
         }
         if !self.partial.is_part() || parts.io.breaks(Mutant::PartCuts) {
             parts.journal.cut(self.mark.0);

@@ -1,48 +1,67 @@
 //! Does a checkpoint take all that has changed, or a part of it, and where does replay begin then?
 //!
-//! A part leaves the mark of the root before as it is: the values and places that it has not taken stand in the
-//! journal behind that mark.
+//! All that has changed is taken in a round, of one part or several. The mark of a round is the moment at which its first
+//! part began. A part leaves the mark of the round before as it is: the values and places that it has not taken stand in
+//! the journal behind that mark. The last part of a round names the mark of the round.
 
 /// How much the checkpoint under way takes, and the last ones did.
 #[derive(Clone, Debug)]
 pub(super) struct Partial {
     /// It takes a part, or the last one did.
     is_part: bool,
-    /// It has written leaves.
-    has_written: bool,
+    /// Pages of leaves that it has written.
+    pages: u64,
+    /// A part takes so many, or a few more.
+    pages_max: u64,
     /// Where replay begins, as the newest root says: offset, and number of the unit.
     replay_from: (u64, u64),
-    /// Number of the newest durable checkpoint that took all.
-    whole: u64,
+    /// Rounds that have begun in this life, and how many of them are durable. What a failed one took, the next one takes.
+    begun: u64,
+    durable: u64,
 }
 
 impl Default for Partial {
     /// Before the first checkpoint.
     fn default() -> Self {
-        Partial { is_part: false, has_written: false, replay_from: (0, 1), whole: 0 }
+        Partial::new(u64::MAX)
     }
 }
 
 impl Partial {
-    /// A start has found this checkpoint, and replays from there.
-    pub(super) fn recovered(whole: u64, replay_from: (u64, u64)) -> Partial {
-        Partial { replay_from, whole, ..Partial::default() }
+    /// A part takes so many pages.
+    pub(super) fn new(pages_max: u64) -> Partial {
+        assert!(pages_max > 0, "a part takes something");
+        Partial { is_part: false, pages: 0, pages_max, replay_from: (0, 1), begun: 0, durable: 0 }
     }
 
-    /// A checkpoint begins, or was given up.
-    pub(super) fn begin(&mut self) {
-        (self.is_part, self.has_written) = (false, false);
+    /// A start has found a checkpoint, and replays from there.
+    pub(super) fn recovered(&mut self, replay_from: (u64, u64)) {
+        assert!(self.begun == 0, "a life begins with what recovery found");
+        self.replay_from = replay_from;
     }
 
-    /// It has written a leaf.
-    pub(super) fn note_written(&mut self) {
-        self.has_written = true;
+    /// A checkpoint begins. True: with it a round does.
+    pub(super) fn begin(&mut self) -> bool {
+        let is_first = !self.is_part;
+        self.begun += u64::from(is_first);
+        (self.is_part, self.pages) = (false, 0);
+        is_first
     }
 
-    /// Does it take another leaf? One that has written some leaves the rest where there is no room. One that has not
-    /// fails when it finds none.
+    /// It was given up: the next one begins a round.
+    pub(super) fn give_up(&mut self) {
+        self.is_part = false;
+    }
+
+    /// It has written leaves that fill so many pages.
+    pub(super) fn note_written(&mut self, pages: u64) {
+        self.pages += pages;
+    }
+
+    /// Does it take another leaf? One that has written some leaves the rest where there is no room, or it has written
+    /// many: what pointed where before stays in memory until it is durable. One that has written none fails without room.
     pub(super) fn takes_more(&mut self, has_room: bool) -> bool {
-        self.is_part |= self.has_written && !has_room;
+        self.is_part |= self.pages > 0 && !has_room || self.pages >= self.pages_max;
         !self.is_part
     }
 
@@ -51,7 +70,7 @@ impl Partial {
         self.is_part
     }
 
-    /// Its root is written. `mark`: where it began. Returns where replay begins.
+    /// Its root is written. `mark`: where its round began. Returns where replay begins.
     pub(super) fn root_from(&mut self, mark: (u64, u64), cuts: bool) -> (u64, u64) {
         assert!(mark.1 >= self.replay_from.1, "replay never begins earlier");
         if cuts {
@@ -60,17 +79,22 @@ impl Partial {
         self.replay_from
     }
 
-    /// It is durable, under this number.
-    pub(super) fn note_durable(&mut self, number: u64) {
-        assert!(number > self.whole, "numbers of checkpoints rise");
+    /// It is durable.
+    pub(super) fn note_durable(&mut self) {
+        assert!(self.durable < self.begun, "a round is durable once");
         if !self.is_part {
-            self.whole = number;
+            self.durable = self.begun;
         }
     }
 
-    /// Number of the newest durable checkpoint that took all.
-    pub(super) fn whole(&self) -> u64 {
-        self.whole
+    /// Number of the newest durable round.
+    pub(super) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// Number of the newest round that has begun.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun
     }
 }
 
@@ -78,26 +102,43 @@ impl Partial {
 mod tests {
     use super::*;
 
-    /// What happens, where replay begins then, and the newest whole checkpoint.
+    /// What happens, where replay begins then, and the newest durable round.
     #[test]
-    fn a_part_leaves_the_mark_where_it_was() {
-        let mut part = Partial::recovered(4, (8, 40));
-        // (room for a first leaf, for a second one, is it a part, replay begins there, the newest whole one)
-        for (number, rooms, is_part, from, whole) in [
-            (5, [true, true], false, (16, 50), 5),
-            (6, [true, false], true, (16, 50), 5),
-            (7, [true, false], true, (16, 50), 5),
+    fn the_last_part_of_a_round_names_its_mark() {
+        const ROUND: [(u64, u64); 4] = [(8, 40), (16, 50), (24, 80), (32, 90)];
+        let mut part = Partial::new(4);
+        part.recovered(ROUND[0]);
+        // (pages that it writes first, room for more then, is it a part, round, replay begins there, the durable round)
+        for (pages, has_room, is_part, round, from, durable) in [
+            (3, true, false, 1, ROUND[1], 1),
+            (3, false, true, 2, ROUND[1], 1),
+            (5, true, true, 2, ROUND[1], 1),
+            (0, true, false, 2, ROUND[2], 2),
+            (4, true, true, 3, ROUND[2], 2),
             // one that has written nothing finds out that there is no room when it writes
-            (8, [false, true], false, (24, 80), 8),
+            (0, false, false, 3, ROUND[3], 3),
         ] {
             part.begin();
-            assert!(part.takes_more(rooms[0]), "{number}");
-            part.note_written();
-            assert_eq!(part.takes_more(rooms[1]), !is_part, "{number}");
-            let mark = if number == 5 { (16, 50) } else { (24, 10 * number) };
-            assert_eq!(part.root_from(mark, !part.is_part()), from, "{number}");
-            part.note_durable(number);
-            assert_eq!((part.is_part(), part.whole()), (is_part, whole), "{number}");
+            assert!(part.takes_more(true), "it takes something");
+            part.note_written(pages);
+            assert_eq!(part.takes_more(has_room), !is_part, "{round}");
+            assert_eq!(part.root_from(ROUND[round as usize], !part.is_part()), from, "{round}");
+            part.note_durable();
+            assert_eq!((part.is_part(), part.begun()), (is_part, round));
+            assert_eq!(part.durable(), durable);
         }
+    }
+
+    #[test]
+    fn one_that_is_given_up_ends_its_round() {
+        let mut part = Partial::new(4);
+        assert!(part.begin());
+        part.note_written(4);
+        assert!(!part.takes_more(true));
+        part.note_durable();
+        assert!(!part.begin(), "the second part");
+        part.give_up();
+        assert!(part.begin());
+        assert_eq!((part.begun(), part.durable()), (2, 0));
     }
 }

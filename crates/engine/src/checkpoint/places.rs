@@ -48,6 +48,17 @@ impl PlacesWrite {
         PlacesWrite { dirty, next: 0, is_full: false, writes: VecDeque::new() }
     }
 
+    /// Another part goes on behind what the last one took.
+    pub(super) fn go_on(&mut self) {
+        assert!(self.writes.is_empty(), "what was composed was written");
+        self.is_full = false;
+    }
+
+    /// Was something composed that is still to be written?
+    pub(super) fn has_composed(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
     /// What is next. `left`: groups that may be composed in this turn.
     pub(super) fn next(
         &mut self,
@@ -82,18 +93,8 @@ impl PlacesWrite {
         }
     }
 
-    /// The attempt has failed: all of its groups are due again.
+    /// The attempt has failed: all groups of its round are due again.
     pub(super) fn give_back(self, map: &mut Map) {
         self.dirty.iter().for_each(|group| map.mark_group_dirty(group as u64));
-    }
-
-    /// It took a part: the groups behind that are due again.
-    pub(super) fn give_back_rest(self, map: &mut Map) {
-        assert!(self.writes.is_empty(), "what was composed was written");
-        let mut next = self.next;
-        while let Some(group) = self.dirty.next(next) {
-            map.mark_group_dirty(group as u64);
-            next = group + 1;
-        }
     }
 }

@@ -61,8 +61,8 @@ struct Levelling {
     /// So much the next step moves: a page, where more of them could not be read.
     step_bytes: u64,
     under_way: bool,
-    /// With a checkpoint behind this one all of it is there.
-    after_checkpoint: u64,
+    /// With a round of checkpoints behind this one all of it is there.
+    after_round: u64,
 }
 
 /// What is known of drives that lag.
@@ -364,9 +364,9 @@ impl MetadataHomes {
     }
 
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
-    /// to be written. `next_checkpoint`: the next one has this number or a later one. True: the table of objects is
+    /// to be written. `begun`: the newest round of checkpoints that has begun. True: the table of objects is
     /// due again.
-    pub(crate) fn begin_levelling(&mut self, next_checkpoint: u64, io: &DeviceIo) -> bool {
+    pub(crate) fn begin_levelling(&mut self, begun: u64, io: &DeviceIo) -> bool {
         if self.drives.is_empty() || self.levelling.is_some() {
             return false;
         }
@@ -383,7 +383,7 @@ impl MetadataHomes {
             copied_bytes: 0,
             step_bytes: STEP_BYTES,
             under_way: false,
-            after_checkpoint: next_checkpoint,
+            after_round: begun,
         });
         true
     }
@@ -392,7 +392,7 @@ impl MetadataHomes {
     pub(crate) fn wants_checkpoint(&self, newest: u64, pages: &Pages) -> bool {
         self.levelling.is_some_and(|levelling| {
             levelling.copied_bytes >= pages.area_pages() * PAGE_BYTES
-                && newest <= levelling.after_checkpoint
+                && newest <= levelling.after_round
         })
     }
 
@@ -413,7 +413,7 @@ impl MetadataHomes {
         self.drives.remove(device);
     }
 
-    /// The next step of bringing a drive level. `newest`: the newest durable checkpoint; `may_copy`: no checkpoint
+    /// The next step of bringing a drive level. `newest`: the newest durable round of checkpoints; `may_copy`: no checkpoint
     /// waits for pages. Pages that are in use are copied. True: the drive is level, and another one may be next.
     pub(crate) fn advance_levelling(
         &mut self,
@@ -439,7 +439,7 @@ impl MetadataHomes {
             }
             return false;
         }
-        let is_level = newest > levelling.after_checkpoint;
+        let is_level = newest > levelling.after_round;
         if is_level {
             assert!(self.contains(levelling.device), "a drive that lags becomes level");
             self.levelling = None;
@@ -448,8 +448,8 @@ impl MetadataHomes {
         is_level
     }
 
-    /// Pages were written to the drive that lags. What was copied last is flushed by a checkpoint behind
-    /// `begun`.
+    /// Pages were written to the drive that lags. What was copied last is flushed by a round of checkpoints
+    /// behind `begun`.
     pub(crate) fn level_written(&mut self, number: u64, length_bytes: u64, begun: u64) {
         let under_way = self.levelling.as_mut();
         let Some(levelling) = under_way.filter(|known| known.number == number) else { return };
@@ -457,7 +457,7 @@ impl MetadataHomes {
         assert!(length_bytes <= STEP_BYTES, "a checkpoint waits for one step at most");
         levelling.under_way = false;
         levelling.copied_bytes += length_bytes;
-        levelling.after_checkpoint = begun;
+        levelling.after_round = begun;
     }
 
     /// May a round of superblocks begin that says who lags?

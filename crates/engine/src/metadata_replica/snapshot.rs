@@ -75,20 +75,23 @@ pub(crate) struct Source<'a> {
 }
 
 impl MetadataReplica {
-    /// A checkpoint begins: its marks and groups are the replica's too.
+    /// A checkpoint writes the table of objects: a snapshot has to, too.
+    pub(crate) fn note_table(&mut self, is_due: bool) {
+        self.due_table |= is_due && self.home.is_some();
+    }
+
+    /// A round of checkpoints begins: its marks and groups are the replica's too.
     pub(crate) fn checkpoint_begins(
         &mut self,
         dirty: &Marks,
         mark: (u64, u64),
         sequence: u64,
-        table: bool,
         io: &DeviceIo,
     ) {
         let f = &mut *self;
         if f.home.is_none() {
             return;
         }
-        f.due_table |= table;
         f.due_groups.mark_all(dirty);
         if f.stage == Stage::Root {
             f.next = Some((mark, sequence));
@@ -511,7 +514,7 @@ mod tests {
             f.recovered(Some(&leader), unknown, &leader, checksums.table(), &journal, io.now());
             let is_known = unknown == [false; 2];
             assert_eq!(f.behind, !is_known, "{unknown:?}: who has unknown roots is not level");
-            f.checkpoint_begins(&Marks::new(1), (0, 0), 1, false, &io);
+            f.checkpoint_begins(&Marks::new(1), (0, 0), 1, &io);
             units(&mut f, &mut io, 1..=1);
             let source = Source {
                 map: &map,
@@ -574,7 +577,7 @@ mod tests {
                 match *event {
                     Checkpoint => {
                         let mark = ((next - 1) * MIB, 0);
-                        f.checkpoint_begins(&Marks::new(1), mark, next, false, &io);
+                        f.checkpoint_begins(&Marks::new(1), mark, next, &io);
                     }
                     Units(count) => {
                         units(&mut f, &mut io, next..=next + count - 1);

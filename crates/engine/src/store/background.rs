@@ -51,11 +51,6 @@ impl MetadataReplica {
 }
 
 impl Checkpoint {
-    /// The number of the first checkpoint behind those that have begun, less one.
-    pub(super) fn begun_checkpoint(&self) -> u64 {
-        self.number() + u64::from(!self.is_idle())
-    }
-
     /// The metadata replica is level when its snapshot is there.
     fn note_metadata_replica_level(
         &self,
@@ -83,7 +78,7 @@ impl Checkpoint {
     ) -> bool {
         let (journal, checksums) = (journal, checksums);
         self.is_wanted(journal, checksums, metadata_replica, io)
-            || metadata.wants_checkpoint(self.whole(), checksums.table())
+            || metadata.wants_checkpoint(self.durable_round(), checksums.table())
     }
 
     /// At the end of a start, or when a drive works again: what is missing on drives that lag, and serve, is
@@ -97,7 +92,7 @@ impl Checkpoint {
         io: &DeviceIo,
     ) {
         // one that is under way does not write all of it
-        let begun = self.begun_checkpoint();
+        let begun = self.begun_round();
         if !metadata.begin_levelling(begun, io) {
             return;
         }
@@ -218,7 +213,7 @@ impl Store {
                 io,
             );
         let may_copy = is_free && !io.is_stopping();
-        let newest = self.checkpoint.whole();
+        let newest = self.checkpoint.durable_round();
         let pages = self.checksums.table();
         if self.metadata.advance_levelling(newest, may_copy, pages, io) {
             let (map, checksums) = (&mut self.map, &mut self.checksums);
@@ -390,7 +385,7 @@ impl Store {
             MetadataIo::LevelRead(number) => self.metadata.level_read(number, status, bytes, io),
             MetadataIo::LevelWrite { number, length_bytes } => {
                 self.metadata.fault_if(device, status, io);
-                let begun = self.checkpoint.begun_checkpoint();
+                let begun = self.checkpoint.begun_round();
                 self.metadata.level_written(number, length_bytes, begun);
             }
             MetadataIo::Superblock => self.metadata.superblock_written(device, status, io),
