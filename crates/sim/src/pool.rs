@@ -208,7 +208,7 @@ impl SwarmConfig {
         // little of what was redirected is in RAM, nothing but tails, or all of it
         tuning.read_back_bytes = [128 * KIB, 0, 8 * MIB][(seed / 2 % 3) as usize];
         tuning.promote_after_reads = [1, 0, 2][(seed / 3 % 3) as usize];
-        tuning.part_pages = if seed % 8 == 5 { 1 } else { 1 << 17 };
+        tuning.part_pages = if seed % 16 == 5 { 1 } else { 1 << 17 };
         let durability = DurabilityClass::VolatileOk;
         SwarmConfig {
             seed,
