@@ -39,6 +39,13 @@ impl Attempts {
         self.retry_at = now + Duration::from_ns(RETRY_AFTER.ns << self.failed.min(6));
     }
 
+    /// One is durable. Behind a part the count stays: a round whose last part fails each time has failed, too.
+    pub(super) fn note_durable(&mut self, is_part: bool) {
+        if !is_part {
+            *self = Attempts::default();
+        }
+    }
+
     /// When the next one may begin.
     pub(super) fn retry_at(self) -> Instant {
         self.retry_at
@@ -48,6 +55,18 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_whose_last_part_fails_each_time_has_failed() {
+        for (is_part, are_over) in [(true, true), (false, false)] {
+            let mut attempts = Attempts::default();
+            for second in 0..u64::from(ATTEMPTS_MAX) {
+                attempts.note_durable(is_part);
+                attempts.note_failed(Instant::ZERO + Duration::from_ms(1_000 * second));
+            }
+            assert_eq!(attempts.are_over(), are_over, "a part: {is_part}");
+        }
+    }
 
     #[test]
     fn pauses_become_longer_and_end() {

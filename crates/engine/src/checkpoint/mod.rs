@@ -556,7 +556,7 @@ impl Checkpoint {
             }
             return;
         }
-        self.attempts = Attempts::default();
+        self.attempts.note_durable(self.partial.is_part());
         self.stage = Stage::Idle;
         self.number += 1;
         self.image = self.image_after();
