@@ -133,20 +133,18 @@ impl Moves {
             unrecorded |= !map.slots().is_recorded(slot) || map.displaced_count() > 0;
         }
         self.give_up_log_places(commit, map, io);
-        let d = &mut io[device];
-        if volatile && d.flushing.is_none() {
-            d.flush_wanted = true;
-        } else if let Some(block) = fragmented {
-            self.start_merge(block, map, requests, io);
+        let may_flush = io[device].flushing.is_none();
+        if volatile && may_flush {
+            io[device].flush_wanted = true;
+        } else if fragmented.is_some_and(|block| self.start_merge(block, map, requests, io)) {
+            // its fragments leave when it is durable
         } else if !self.homed.is_empty() {
-            if d.flushing.is_none() {
-                d.flush_wanted = true;
-            }
+            io[device].flush_wanted |= may_flush;
         } else if unrecorded && map.pending_blocks() > 0 {
             commit.note_pending(io.now());
-        } else if unrecorded && !d.tail.items.is_empty() && d.flushing.is_none() {
+        } else if unrecorded && !io[device].tail.items.is_empty() && may_flush {
             // what lives here was displaced by what the drive has not made durable yet
-            d.flush_wanted = true;
+            io[device].flush_wanted = true;
         }
     }
 }
