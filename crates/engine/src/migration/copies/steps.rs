@@ -186,6 +186,12 @@ impl Migration {
     ) -> bool {
         while let Some(&block) = self.copies.detoured.first() {
             let need = copy_need(block, io, &store.map, &volumes.objects, &self.moves);
+            if need == Need::Ssd && store.map.ssd_free() == 0 {
+                // nor would those behind it find room
+                self.copies.detoured.remove(&block);
+                io.stats_mut().copies_forgone += 1;
+                continue;
+            }
             if need == Need::Ssd {
                 if !self.moves.start_merge(block, &mut store.map, requests, io) {
                     return false; // a user's request holds it: the next turn asks again
