@@ -4,6 +4,7 @@ use crate::profile::{HddProfile, SsdProfile};
 use crate::qos::reserve::QosConfig;
 pub use crate::settings::SteerConfig;
 pub use crate::tier::TierConfig;
+use std::num::NonZeroU64;
 use tandem_block::{DeviceId, DurabilityClass, Duration, MIB, ObjectId};
 
 /// A drive that shall take the place of a member: listed by the event loop behind all others.
@@ -104,8 +105,8 @@ pub struct DriveBudget {
     pub ssd_write_bytes: Option<u64>,
 }
 
-/// Pages of leaves of one checkpoint (guess): 512 MiB. One that takes a part costs a root and a flush more.
-const PART_PAGES: u64 = 1 << 17;
+/// Leaves of one checkpoint (guess): up to 512 MiB. One that takes a part costs a root and a flush more.
+const PART_LEAVES: NonZeroU64 = NonZeroU64::new(1 << 17).expect("it is not zero");
 
 /// Sizes of areas of the metadata, on each drive that keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,9 +116,9 @@ pub struct AreaSizes {
     /// Pages for the map. `None`: twice as many as the map may take, so that a checkpoint always takes all that has
     /// changed. 0: a 16th more than it may take, which is enough.
     pub map_pages: Option<u64>,
-    /// Pages of leaves that one checkpoint takes, or a few more, above 0. What it has left, the next one takes at once.
+    /// Leaves of the map that one checkpoint takes, or a few more. What it has left, the next one takes at once.
     /// What pointed where before stays in memory until it is durable: 64 bytes for each of them.
-    pub part_pages: u64,
+    pub part_leaves: NonZeroU64,
 }
 
 /// Everything an engine is told at birth.
@@ -246,7 +247,7 @@ impl EngineConfig {
             contents: true,
             verify_copies: false,
             journal_bytes: None,
-            areas: AreaSizes { root_bytes: 64 * 1024, map_pages: None, part_pages: PART_PAGES },
+            areas: AreaSizes { root_bytes: 64 * 1024, map_pages: None, part_leaves: PART_LEAVES },
             object_table_bytes: None,
             log_percent: 10,
             log_segment_bytes: 16 * MIB,

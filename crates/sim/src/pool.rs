@@ -10,6 +10,7 @@ use crate::gone::Gone;
 use crate::succession::Plan;
 use crate::volumes::{VolumePlan, tiny_costs};
 use crate::workload::{Mix, Shape};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use tandem_block::{
     BLOCK_BYTES, DeviceId, Drive, DurabilityClass, Duration, Instant, KIB, MIB, ObjectId,
@@ -86,8 +87,8 @@ pub struct Tuning {
     pub journal_bytes: u64,
     /// Is the area for the map as small as can be?
     pub small_area: bool,
-    /// Pages of leaves that one checkpoint takes.
-    pub part_pages: u64,
+    /// Leaves that one checkpoint takes.
+    pub part_leaves: u64,
     /// Bytes of an area for the table of objects; 0: the volume stands in the root.
     pub object_table_bytes: u64,
     /// Share of a hard drive given to its log, in percent.
@@ -125,7 +126,7 @@ impl Default for Tuning {
             hdd_latency_ns: (90_000, 90_000),
             journal_bytes: 64 * KIB,
             small_area: false,
-            part_pages: 1 << 17,
+            part_leaves: 1 << 17,
             object_table_bytes: 0,
             log_percent: 20,
             log_segment_bytes: 256 * KIB,
@@ -208,7 +209,7 @@ impl SwarmConfig {
         // little of what was redirected is in RAM, nothing but tails, or all of it
         tuning.read_back_bytes = [128 * KIB, 0, 8 * MIB][(seed / 2 % 3) as usize];
         tuning.promote_after_reads = [1, 0, 2][(seed / 3 % 3) as usize];
-        tuning.part_pages = if seed % 16 == 5 { 1 } else { 1 << 17 };
+        tuning.part_leaves = if seed % 16 == 5 { 1 } else { 1 << 17 };
         let durability = DurabilityClass::VolatileOk;
         SwarmConfig {
             seed,
@@ -335,7 +336,7 @@ impl SwarmConfig {
         config.shape.mix = Mix { read: 50_000, flush: 20_000, zero: 10_000, fua: 10_000 };
         config.tuning.journal_bytes = 256 * KIB;
         config.tuning.small_area = seed % 3 < 2;
-        config.tuning.part_pages = [1 << 17, 24, 5][(seed % 3) as usize];
+        config.tuning.part_leaves = [1 << 17, 24, 5][(seed % 3) as usize];
         config
     }
 
@@ -504,7 +505,11 @@ impl SwarmConfig {
             .collect();
         let tuning = self.tuning;
         let map_pages = tuning.small_area.then_some(0);
-        let areas = AreaSizes { root_bytes: 64 * KIB, map_pages, part_pages: tuning.part_pages };
+        let areas = AreaSizes {
+            root_bytes: 64 * KIB,
+            map_pages,
+            part_leaves: NonZeroU64::new(tuning.part_leaves).expect("a part takes something"),
+        };
         EngineConfig {
             format,
             gone: self.spares.clone(),

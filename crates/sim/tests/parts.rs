@@ -7,13 +7,13 @@ use tandem_sim::swarm::Run;
 
 #[test]
 fn checkpoints_take_parts_and_the_last_one_takes_the_rest() {
-    for (small_area, part_pages, has_parts) in
+    for (small_area, part_leaves, has_parts) in
         [(false, 1 << 17, false), (true, 1 << 17, true), (false, 24, true), (false, 1, true)]
     {
         let mut config = SwarmConfig::squeezed(1, "ssd-first", 3_000);
-        (config.tuning.small_area, config.tuning.part_pages) = (small_area, part_pages);
+        (config.tuning.small_area, config.tuning.part_leaves) = (small_area, part_leaves);
         let mut run = Run::new(config).expect("a pool");
-        run.finish().unwrap_or_else(|failure| panic!("{small_area}, {part_pages}: {failure}"));
+        run.finish().unwrap_or_else(|failure| panic!("{small_area}, {part_leaves}: {failure}"));
         let stats = run.sim.engine.stats();
         assert!(stats.checkpoints > stats.checkpoint_parts + 2, "{}", stats.checkpoints);
         assert_eq!(stats.checkpoint_parts > 0, has_parts, "of {}", stats.checkpoints);

@@ -52,6 +52,7 @@ use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
 use crate::pages::{NoRoom, PageWrite};
 use crate::port::IoOp;
+use std::num::NonZeroU64;
 use tandem_block::{DeviceId, Instant, IoError};
 
 /// Checkpoint commands in flight at once.
@@ -104,10 +105,10 @@ enum StopState {
 }
 
 impl Checkpoint {
-    /// None was taken. `part_pages`: one takes so many pages of leaves at most, or a few more.
-    pub(crate) fn new(part_pages: u64) -> Self {
+    /// None was taken. `part_leaves`: one takes so many leaves at most, or a few more.
+    pub(crate) fn new(part_leaves: NonZeroU64) -> Self {
         Checkpoint {
-            partial: Partial::new(part_pages),
+            partial: Partial::new(part_leaves),
             replay_sequence: 1,
             ..Checkpoint::default()
         }
@@ -317,7 +318,7 @@ impl Checkpoint {
     fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Vec<u32> {
         let has_ssds = !parts.io.ssds().is_empty();
         while self.outstanding < IN_FLIGHT_MAX {
-            let takes_more = self.partial.takes_more(parts.checksums.table().has_room(1));
+            let takes_more = self.takes_more(1, parts);
             let next = takes_more.then(|| self.carrying.next(parts.checksums, has_ssds)).flatten();
             let Some(page) = next else {
                 let is_over = !takes_more || self.carrying.is_over(parts.checksums);
@@ -332,14 +333,15 @@ impl Checkpoint {
                 self.note_no_room(parts);
                 return Vec::new();
             };
-            self.write_leaves(&write, parts);
+            self.write_page(&write, parts);
         }
         if self.partial.is_part() { Vec::new() } else { self.carrying.missing(parts.checksums) }
     }
 
-    fn write_leaves(&mut self, write: &PageWrite, parts: &mut Parts<'_>) {
-        self.partial.note_written(write.bytes.len() as u64 / PAGE_BYTES);
-        self.write_page(write, parts);
+    /// Does it take another leaf, which needs so many pages?
+    fn takes_more(&mut self, pages: usize, parts: &Parts<'_>) -> bool {
+        let table = parts.checksums.table();
+        self.partial.takes_more(table.changed(), table.has_room(pages))
     }
 
     fn write_page(&mut self, write: &PageWrite, parts: &mut Parts<'_>) {
@@ -396,15 +398,16 @@ impl Checkpoint {
     fn write_places(&mut self, parts: &mut Parts<'_>) {
         let mut left = GROUPS_A_TURN;
         while self.outstanding < IN_FLIGHT_MAX {
-            if !self.places.has_composed() && !self.partial.takes_more(true) {
+            if !self.places.has_composed() && !self.takes_more(0, parts) {
                 return self.end_places();
             }
             match self.places.next(parts.map, parts.checksums, &mut left) {
-                NextPlaces::Write(write) => self.write_leaves(&write, parts),
-                NextPlaces::NoRoom if self.partial.takes_more(false) => {
-                    return self.note_no_room(parts);
+                NextPlaces::Write(write) => self.write_page(&write, parts),
+                NextPlaces::NoRoom => {
+                    let taken = parts.checksums.table().changed();
+                    let fails = self.partial.takes_more(taken, false);
+                    return if fails { self.note_no_room(parts) } else { self.end_places() };
                 }
-                NextPlaces::NoRoom => return self.end_places(),
                 NextPlaces::Later => return,
                 NextPlaces::Over => return self.end_places(),
             }

@@ -4,15 +4,15 @@
 //! part began. A part leaves the mark of the round before as it is: the values and places that it has not taken stand in
 //! the journal behind that mark. The last part of a round names the mark of the round.
 
+use std::num::NonZeroU64;
+
 /// How much the checkpoint under way takes, and the last ones did.
 #[derive(Clone, Debug)]
 pub(super) struct Partial {
     /// It takes a part, or the last one did.
     is_part: bool,
-    /// Pages of leaves that it has written.
-    pages: u64,
-    /// A part takes so many, or a few more.
-    pages_max: u64,
+    /// A part takes so many leaves, or a few more.
+    leaves_max: NonZeroU64,
     /// Where replay begins, as the newest root says: offset, and number of the unit.
     replay_from: (u64, u64),
     /// Rounds that have begun in this life, and how many of them are durable. What a failed one took, the next one takes.
@@ -23,15 +23,14 @@ pub(super) struct Partial {
 impl Default for Partial {
     /// Before the first checkpoint.
     fn default() -> Self {
-        Partial::new(u64::MAX)
+        Partial::new(NonZeroU64::MAX)
     }
 }
 
 impl Partial {
-    /// A part takes so many pages.
-    pub(super) fn new(pages_max: u64) -> Partial {
-        assert!(pages_max > 0, "a part takes something");
-        Partial { is_part: false, pages: 0, pages_max, replay_from: (0, 1), begun: 0, durable: 0 }
+    /// A part takes so many leaves.
+    pub(super) fn new(leaves_max: NonZeroU64) -> Partial {
+        Partial { is_part: false, leaves_max, replay_from: (0, 1), begun: 0, durable: 0 }
     }
 
     /// A start has found a checkpoint, and replays from there.
@@ -44,7 +43,7 @@ impl Partial {
     pub(super) fn begin(&mut self) -> bool {
         let is_first = !self.is_part;
         self.begun += u64::from(is_first);
-        (self.is_part, self.pages) = (false, 0);
+        self.is_part = false;
         is_first
     }
 
@@ -53,15 +52,11 @@ impl Partial {
         self.is_part = false;
     }
 
-    /// It has written leaves that fill so many pages.
-    pub(super) fn note_written(&mut self, pages: u64) {
-        self.pages += pages;
-    }
-
-    /// Does it take another leaf? One that has written some leaves the rest where there is no room, or it has written
-    /// many: what pointed where before stays in memory until it is durable. One that has written none fails without room.
-    pub(super) fn takes_more(&mut self, has_room: bool) -> bool {
-        self.is_part |= self.pages > 0 && !has_room || self.pages >= self.pages_max;
+    /// Does it take another leaf, behind so many? One that has taken some leaves the rest where there is no room, or it
+    /// has taken many: what pointed where before stays in memory until it is durable. One that has taken none fails
+    /// without room.
+    pub(super) fn takes_more(&mut self, taken: u64, has_room: bool) -> bool {
+        self.is_part |= taken > 0 && !has_room || taken >= self.leaves_max.get();
         !self.is_part
     }
 
@@ -102,26 +97,27 @@ impl Partial {
 mod tests {
     use super::*;
 
+    const FOUR: NonZeroU64 = NonZeroU64::new(4).expect("it is not zero");
+
     /// What happens, where replay begins then, and the newest durable round.
     #[test]
     fn the_last_part_of_a_round_names_its_mark() {
         const ROUND: [(u64, u64); 4] = [(8, 40), (16, 50), (24, 80), (32, 90)];
-        let mut part = Partial::new(4);
+        let mut part = Partial::new(FOUR);
         part.recovered(ROUND[0]);
-        // (pages that it writes first, room for more then, is it a part, round, replay begins there, the durable round)
-        for (pages, has_room, is_part, round, from, durable) in [
+        // (leaves that it takes first, room for more then, is it a part, round, replay begins there, the durable round)
+        for (taken, has_room, is_part, round, from, durable) in [
             (3, true, false, 1, ROUND[1], 1),
             (3, false, true, 2, ROUND[1], 1),
             (5, true, true, 2, ROUND[1], 1),
             (0, true, false, 2, ROUND[2], 2),
             (4, true, true, 3, ROUND[2], 2),
-            // one that has written nothing finds out that there is no room when it writes
+            // one that has taken nothing finds out that there is no room when it writes
             (0, false, false, 3, ROUND[3], 3),
         ] {
             part.begin();
-            assert!(part.takes_more(true), "it takes something");
-            part.note_written(pages);
-            assert_eq!(part.takes_more(has_room), !is_part, "{round}");
+            assert!(part.takes_more(0, true), "it takes something");
+            assert_eq!(part.takes_more(taken, has_room), !is_part, "{round}");
             assert_eq!(part.root_from(ROUND[round as usize], !part.is_part()), from, "{round}");
             part.note_durable();
             assert_eq!((part.is_part(), part.begun()), (is_part, round));
@@ -131,10 +127,9 @@ mod tests {
 
     #[test]
     fn one_that_is_given_up_ends_its_round() {
-        let mut part = Partial::new(4);
+        let mut part = Partial::new(FOUR);
         assert!(part.begin());
-        part.note_written(4);
-        assert!(!part.takes_more(true));
+        assert!(!part.takes_more(4, true));
         part.note_durable();
         assert!(!part.begin(), "the second part");
         part.give_up();

@@ -142,7 +142,7 @@ impl Store {
             &mut volumes.objects,
             io,
         );
-        self.checkpoint = crate::checkpoint::Checkpoint::new(io.config().areas.part_pages);
+        self.checkpoint = crate::checkpoint::Checkpoint::new(io.config().areas.part_leaves);
         let metadata_replica = io.config().metadata_replica_device();
         self.metadata_replica.begin_life(metadata_replica, self.map.group_count());
         // all homes of the metadata have their pages at the same places

@@ -118,6 +118,11 @@ impl Pages {
         self.space.free() + self.old.len() as u64 >= self.pointer_pages + leaves as u64
     }
 
+    /// Leaves and pages of pointers of which the checkpoint under way remembers what pointed to them before.
+    pub(crate) fn changed(&self) -> u64 {
+        (self.undo.len() + self.leaves.len()) as u64
+    }
+
     /// How many pages the area has.
     pub(crate) fn area_pages(&self) -> u64 {
         self.space.pages()
