@@ -151,8 +151,7 @@ impl Moves {
 
 impl Migration {
     /// The emptiest segment may have to wait for a write that holds its blocks; without an SSD that write
-    /// may wait for room in this very log. Then another segment makes it: what is volatile in one is flushed, and at
-    /// last the one that was appended to is cleaned, too.
+    /// may wait for room in this very log. Then another segment makes it, and what is volatile in one is flushed.
     fn clean_another(
         &mut self,
         device: DeviceId,
