@@ -36,7 +36,7 @@ use self::partial::Partial;
 pub(crate) use self::parts::Parts;
 use self::places::{GROUPS_A_TURN, NextPlaces, PlacesWrite};
 use self::rooted::Rooted;
-use self::stage::Stage;
+use self::stage::{Stage, StopState};
 use crate::format::image::IMAGE_PAGE_BYTES;
 use crate::format::layout::Layout;
 use crate::format::pointer::PAGE_BYTES;
@@ -92,16 +92,6 @@ pub(crate) struct Checkpoint {
     room_is_short: bool,
     /// Asked for by a stop; done when a round that began after the asking is durable.
     stop: StopState,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum StopState {
-    #[default]
-    None,
-    Asked,
-    /// A round has begun since.
-    Begun,
-    Done,
 }
 
 impl Checkpoint {

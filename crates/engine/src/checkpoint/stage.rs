@@ -1,4 +1,4 @@
-//! Which step does a checkpoint take?
+//! Which step does a checkpoint take, and the last one of a life?
 
 /// Its step; they come in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,4 +20,15 @@ pub(super) enum Stage {
     AwaitBatch,
     /// The root is written.
     Root,
+}
+
+/// Has a stop asked for a last round, and how far is it?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum StopState {
+    #[default]
+    None,
+    Asked,
+    /// A round has begun since.
+    Begun,
+    Done,
 }
