@@ -2,7 +2,8 @@
 //!
 //! `paging memory [SHARE]`: writes of 4 KiB all over 8 TiB of hard drive, until 1 TiB of SSD was written over once, and
 //! a quarter more. Resident memory is printed once in a while, and the bound. SHARE: of a pool that is so much smaller.
-//! The drives answer at once and keep nothing, so what is measured is the engine alone.
+//! The drives answer at once and keep nothing, so what is measured is the engine alone. Writes that waited for a
+//! checkpoint are counted, and commits that found the journal full.
 //!
 //! `paging latencies`: reads and writes at random in virtual time, with a cache of 10, 50 and 100 % of the pages of
 //! checksums, beside one that has no bound.
@@ -34,6 +35,9 @@ fn main() {
 
 /// Requests under way at once.
 const DEPTH: u64 = 64;
+/// The engine keeps no bytes of pages of checksums here, where nobody looks at contents. So this program keeps as many
+/// blocks as the cache has pages, and asks how many after so many writes.
+const STAND_INS_EVERY: u64 = 1000;
 /// Lines that are printed.
 const LINES: u64 = 40;
 
@@ -74,9 +78,13 @@ fn memory(share: u64) {
         "{:>12} {:>10} {:>10} {:>10} {:>10} {:>12} {:>8}",
         "writes", "MiB", "map MiB", "cache MiB", "bound MiB", "page reads", "SSD %"
     );
-    let mut most = 0;
+    let (mut most, mut stand_ins) = (0, Vec::new());
     for written in 1..=writes {
         sim.write(rng.below(blocks) * BLOCK_BYTES);
+        if written % STAND_INS_EVERY == 0 {
+            let cached = sim.engine.metadata_memory().cached_bytes / BLOCK_BYTES;
+            stand_ins.resize_with(cached as usize, || Box::new([1u8; BLOCK_BYTES as usize]));
+        }
         if written % (writes / LINES) == 0 {
             let memory = sim.engine.metadata_memory();
             let resident = resident_mib();
@@ -94,6 +102,11 @@ fn memory(share: u64) {
     let bound = sim.engine.metadata_memory().bound_bytes / MIB;
     println!(
         "most {most} MiB resident, {empty_mib} of it before the first write, bound {bound} MiB"
+    );
+    let stats = sim.engine.stats();
+    println!(
+        "{} checkpoints in {} parts, {} writes waited for them, {} commits found the journal full",
+        stats.checkpoints, stats.checkpoint_parts, stats.writes_paced, stats.commits_without_room
     );
 }
 

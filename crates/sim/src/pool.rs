@@ -89,6 +89,8 @@ pub struct Tuning {
     pub small_area: bool,
     /// Leaves that one checkpoint takes.
     pub part_leaves: u64,
+    /// Blocks that no commit names yet, at most: writes wait for those.
+    pub uncommitted_blocks_max: u64,
     /// Bytes of an area for the table of objects; 0: the volume stands in the root.
     pub object_table_bytes: u64,
     /// Share of a hard drive given to its log, in percent.
@@ -127,6 +129,7 @@ impl Default for Tuning {
             journal_bytes: 64 * KIB,
             small_area: false,
             part_leaves: 1 << 17,
+            uncommitted_blocks_max: 1 << 20,
             object_table_bytes: 0,
             log_percent: 20,
             log_segment_bytes: 256 * KIB,
@@ -210,6 +213,7 @@ impl SwarmConfig {
         tuning.read_back_bytes = [128 * KIB, 0, 8 * MIB][(seed / 2 % 3) as usize];
         tuning.promote_after_reads = [1, 0, 2][(seed / 3 % 3) as usize];
         tuning.part_leaves = if seed % 16 == 5 { 1 } else { 1 << 17 };
+        tuning.uncommitted_blocks_max = if seed % 16 == 6 { 1 } else { 1 << 20 };
         let durability = DurabilityClass::VolatileOk;
         SwarmConfig {
             seed,
@@ -337,6 +341,7 @@ impl SwarmConfig {
         config.tuning.journal_bytes = 256 * KIB;
         config.tuning.small_area = seed % 3 < 2;
         config.tuning.part_leaves = [1 << 17, 24, 5][(seed % 3) as usize];
+        config.tuning.uncommitted_blocks_max = [1 << 20, 8, 64][(seed / 3 % 3) as usize];
         config
     }
 
@@ -522,6 +527,8 @@ impl SwarmConfig {
             read_back_bytes: tuning.read_back_bytes,
             promote_after_reads: tuning.promote_after_reads,
             commit_interval: tuning.commit_interval,
+            uncommitted_blocks_max: NonZeroU64::new(tuning.uncommitted_blocks_max)
+                .expect("a write may begin"),
             metadata_replica_lag: tuning.metadata_replica_lag,
             writeback_high_percent: tuning.writeback_percent.0,
             writeback_low_percent: tuning.writeback_percent.1,

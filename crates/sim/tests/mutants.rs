@@ -649,7 +649,7 @@ fn forgets_limits() {
 /// A read waited for a write to shared blocks, which failed.
 #[test]
 fn reads_fail_with_links() {
-    let lines = ["worn/mios-d/347", "worn/ssd-first/358", "worn/mios-d/624"];
+    let lines = ["worn/ssd-first/1113", "worn/mios-d/1137", "worn/mios-e/1137"];
     caught_in_service(Mutant::ReadsFailWithLinks, &lines);
 }
 

@@ -22,6 +22,7 @@
 
 mod attempts;
 mod carrying;
+mod pace;
 mod pages;
 mod partial;
 mod parts;
@@ -31,6 +32,7 @@ mod stage;
 
 use self::attempts::Attempts;
 use self::carrying::Carrying;
+use self::pace::{IN_FLIGHT_MAX, Pace};
 pub(crate) use self::pages::{PageRead, PageReads};
 use self::partial::Partial;
 pub(crate) use self::parts::Parts;
@@ -55,9 +57,7 @@ use crate::port::IoOp;
 use std::num::NonZeroU64;
 use tandem_block::{DeviceId, Instant, IoError};
 
-/// Checkpoint commands in flight at once.
-const IN_FLIGHT_MAX: u32 = 4;
-/// … and pages of the table of objects: composing one takes some 20 us.
+/// Pages of the table of objects in flight at once: composing one takes some 20 us.
 const TABLE_IN_FLIGHT_MAX: u32 = 1;
 /// RAM for checksums that wait for a checkpoint at most, before one begins (guess): a million that lie apart.
 const FRESH_BYTES_MAX: usize = 48 << 20;
@@ -80,6 +80,7 @@ pub(crate) struct Checkpoint {
     replay_sequence: u64,
     places: PlacesWrite,
     carrying: Carrying,
+    pace: Pace,
     composed: u64,
     outstanding: u32,
     /// A step of the attempt under way has failed on the last home of the metadata.
@@ -246,6 +247,7 @@ impl Checkpoint {
         let dirty = parts.map.take_dirty_groups();
         let sequence = self.replay_sequence;
         parts.metadata_replica.checkpoint_begins(&dirty, mark, sequence, parts.io);
+        self.pace = Pace::of(&dirty, mark.0, parts.journal);
         self.places = PlacesWrite::of(dirty);
     }
 
@@ -307,11 +309,14 @@ impl Checkpoint {
     /// Carries waiting values into their pages. Returns those that have to be in memory first.
     fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Vec<u32> {
         let has_ssds = !parts.io.ssds().is_empty();
-        while self.outstanding < IN_FLIGHT_MAX {
+        while self.outstanding < self.in_flight_max(parts) {
             let takes_more = self.takes_more(1, parts);
             let next = takes_more.then(|| self.carrying.next(parts.checksums, has_ssds)).flatten();
             let Some(page) = next else {
                 let is_over = !takes_more || self.carrying.is_over(parts.checksums);
+                if self.carrying.is_over(parts.checksums) {
+                    self.pace.note_all_carried();
+                }
                 if self.outstanding == 0 && is_over {
                     parts.checksums.pages_written();
                     self.stage = Stage::Places;
@@ -323,6 +328,7 @@ impl Checkpoint {
                 self.note_no_room(parts);
                 return Vec::new();
             };
+            self.pace.note_carried(self.places.takes(page));
             self.write_page(&write, parts);
         }
         if self.partial.is_part() { Vec::new() } else { self.carrying.missing(parts.checksums) }
@@ -387,11 +393,13 @@ impl Checkpoint {
     /// Writes where the blocks of changed groups lie. When no command is under way behind it, it goes on at once.
     fn write_places(&mut self, parts: &mut Parts<'_>) {
         let mut left = GROUPS_A_TURN;
-        while self.outstanding < IN_FLIGHT_MAX {
+        while self.outstanding < self.in_flight_max(parts) {
             if !self.places.has_composed() && !self.takes_more(0, parts) {
                 return self.end_places();
             }
-            match self.places.next(parts.map, parts.checksums, &mut left) {
+            let next = self.places.next(parts.map, parts.checksums, &mut left);
+            self.pace.note_placed(self.places.composed());
+            match next {
                 NextPlaces::Write(write) => self.write_page(&write, parts),
                 NextPlaces::NoRoom => {
                     let taken = parts.checksums.table().changed();

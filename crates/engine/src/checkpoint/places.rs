@@ -29,6 +29,8 @@ pub(super) enum NextPlaces {
 pub(super) struct PlacesWrite {
     dirty: Marks,
     next: usize,
+    /// Groups that were composed.
+    composed: u64,
     /// The area has no room for that one.
     is_full: bool,
     /// Pages of groups that were composed.
@@ -45,7 +47,7 @@ impl Default for PlacesWrite {
 impl PlacesWrite {
     /// All these groups.
     pub(super) fn of(dirty: Marks) -> Self {
-        PlacesWrite { dirty, next: 0, is_full: false, writes: VecDeque::new() }
+        PlacesWrite { dirty, next: 0, composed: 0, is_full: false, writes: VecDeque::new() }
     }
 
     /// Another part goes on behind what the last one took.
@@ -57,6 +59,16 @@ impl PlacesWrite {
     /// Was something composed that is still to be written?
     pub(super) fn has_composed(&self) -> bool {
         !self.writes.is_empty()
+    }
+
+    /// How many groups it has composed.
+    pub(super) fn composed(&self) -> u64 {
+        self.composed
+    }
+
+    /// Does the round take this group?
+    pub(super) fn takes(&self, group: u32) -> bool {
+        (group as usize) < self.dirty.len() && self.dirty.get(group as usize)
     }
 
     /// What is next. `left`: groups that may be composed in this turn.
@@ -81,6 +93,7 @@ impl PlacesWrite {
                 break;
             };
             self.next += 1;
+            self.composed += 1;
             writes.into_iter().for_each(|write| write.join(&mut self.writes));
             // groups without a page are composed until there is something to write
             composed += usize::from(!self.writes.is_empty());

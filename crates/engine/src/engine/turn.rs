@@ -269,6 +269,7 @@ impl Engine {
     /// What waits for room in a commit, and the commit.
     fn run_requests(&mut self) {
         let Engine { io, store, volumes, requests, policy, .. } = self;
+        requests.run_paced(store, volumes, policy, io);
         volumes.run_held_back(store, requests, policy, io);
         self.go_on();
         let Engine { io, store, volumes, requests, policy, .. } = self;

@@ -1,8 +1,16 @@
 //! What the map holds, counted: for audits, and for those who ask how much.
 
 use super::entry::{HOME, SSD};
-use super::{Allocator, Entry, Hinted, Logical, Map, Population, Slot, SlotRegion};
+use super::{Allocator, Entry, Hinted, Logical, Map, Pending, Population, Slot, SlotRegion};
 use tandem_block::DeviceId;
+
+impl Pending {
+    /// Memory that they take, by calculation.
+    fn memory_bytes(&self) -> usize {
+        let lists = self.hdd.iter().chain([&self.ssd, &self.ready]);
+        lists.map(|list| list.capacity() * size_of::<Hinted>()).sum()
+    }
+}
 
 impl Map {
     /// Bytes of memory held, by part.
@@ -10,6 +18,8 @@ impl Map {
         self.slots.memory_bytes()
             + self.unrecorded.memory_bytes()
             + self.leaves.memory_bytes()
+            + self.pending.memory_bytes()
+            + self.displaced.memory_bytes()
             + self.allocators.iter().map(Allocator::memory_bytes).sum::<usize>()
     }
 

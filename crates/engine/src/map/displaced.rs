@@ -53,6 +53,11 @@ impl Displaced {
         Displaced { table: HashTable::new(), of_groups: Table::new(groups) }
     }
 
+    /// Memory that they take, by calculation.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.table.allocation_size()
+    }
+
     /// Adds a place that `block` left behind.
     #[inline]
     pub(crate) fn insert(&mut self, block: Logical, slot: Slot) {

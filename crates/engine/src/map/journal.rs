@@ -105,6 +105,12 @@ impl Journal {
         self.head - self.tail
     }
 
+    /// Bytes that commits may use: a quarter of the ring is for headers, padding, and what is lost at its end.
+    pub(crate) fn room_for_commits(&self) -> u64 {
+        assert!(self.used_bytes() <= self.bytes, "the journal uses what its ring has");
+        (self.bytes - self.used_bytes()).saturating_sub(self.bytes / 4)
+    }
+
     /// Bytes of the ring.
     pub(crate) fn ring_bytes(&self) -> u64 {
         self.bytes

@@ -89,6 +89,16 @@ impl Marks {
         None
     }
 
+    /// How many are marked.
+    pub(crate) fn count(&self) -> u64 {
+        let (mut from, mut count) = (0, 0);
+        while let Some(at) = self.next_word(from) {
+            count += u64::from(self.words[at].count_ones());
+            from = at + 1;
+        }
+        count
+    }
+
     /// All that are marked, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         let mut from = 0;

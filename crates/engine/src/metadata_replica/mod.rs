@@ -213,6 +213,11 @@ impl MetadataReplica {
         self.table = Pages::new(pool, MAP_TABLE, like.leaves(), area_pages);
     }
 
+    /// Memory that its table takes, by calculation.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes()
+    }
+
     /// The table, while a start reads it.
     pub(crate) fn table_mut(&mut self) -> &mut Pages {
         assert!(self.stage == Stage::Idle, "a start reads the table before any snapshot");

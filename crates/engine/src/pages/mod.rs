@@ -12,9 +12,11 @@
 //! ended.
 
 mod groups;
+mod packed;
 mod space;
 mod tree;
 
+use self::packed::Before;
 use self::space::PageSpace;
 use self::tree::{At, Tree, wrong};
 use crate::format::FormatError;
@@ -70,12 +72,11 @@ pub(crate) struct Pages {
     /// Leaves of the checkpoint under way that are being written.
     leaves: Vec<(u64, Pointer)>,
     /// What pointed where before the checkpoint under way, and the pages that it has written.
-    undo: Vec<(At, Pointer)>,
+    undo: Vec<Before>,
     fresh: Marks,
-    /// Pages that the durable root names, and the one under way does not.
-    left: Vec<u64>,
-    /// Pages that only the root before the durable one names.
-    old: VecDeque<u64>,
+    /// Pages that only the root before the durable one names, and how many.
+    old: Marks,
+    old_count: u64,
     is_under_way: bool,
     /// Pages of pointers that some drive lacks, or may lack. The next checkpoint that is durable has written them
     /// anew. And those of the one under way.
@@ -104,8 +105,8 @@ impl Pages {
             leaves: Vec::new(),
             undo: Vec::new(),
             fresh: none_of(pages),
-            left: Vec::new(),
-            old: VecDeque::new(),
+            old: none_of(pages),
+            old_count: 0,
             is_under_way: false,
             mended: BTreeSet::new(),
             mending: BTreeSet::new(),
@@ -115,12 +116,18 @@ impl Pages {
 
     /// Is there room for so many leaves more, and for all pages of pointers above them?
     pub(crate) fn has_room(&self, leaves: usize) -> bool {
-        self.space.free() + self.old.len() as u64 >= self.pointer_pages + leaves as u64
+        self.space.free() + self.old_count >= self.pointer_pages + leaves as u64
     }
 
     /// Leaves and pages of pointers of which the checkpoint under way remembers what pointed to them before.
     pub(crate) fn changed(&self) -> u64 {
         (self.undo.len() + self.leaves.len()) as u64
+    }
+
+    /// Memory that it takes, by calculation.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let leaves = self.leaves.capacity() * size_of::<(u64, Pointer)>();
+        self.tree.memory_bytes() + self.undo.capacity() * size_of::<Before>() + leaves
     }
 
     /// How many pages the area has.
@@ -165,7 +172,7 @@ impl Pages {
     pub(crate) fn begin(&mut self) {
         assert!(!self.is_under_way, "one checkpoint at a time");
         let fresh = self.fresh.next(0);
-        assert!(self.undo.is_empty() && fresh.is_none() && self.left.is_empty());
+        assert!(self.undo.is_empty() && fresh.is_none());
         assert_eq!(self.tree.next_changed(), None, "what the root names was written");
         self.is_under_way = true;
         self.mending.append(&mut self.mended);
@@ -279,8 +286,14 @@ impl Pages {
     pub(crate) fn durable(&mut self) {
         assert!(self.is_under_way && self.leaves.is_empty(), "a root is written behind the leaves");
         self.give_back_old(usize::MAX);
-        self.old = std::mem::take(&mut self.left).into();
-        self.undo.clear();
+        for before in std::mem::take(&mut self.undo) {
+            // what it pointed to, the durable root does not name any more
+            let is_moved = before.pointer().page() != self.tree.get(before.at()).page();
+            if let Some(page) = before.pointer().page().filter(|_| is_moved || !self.in_place) {
+                self.old.mark(page as usize);
+                self.old_count += 1;
+            }
+        }
         self.fresh.clear();
         self.mending.clear();
         self.is_under_way = false;
@@ -291,8 +304,9 @@ impl Pages {
     pub(crate) fn failed(&mut self) -> Vec<u64> {
         assert!(self.is_under_way, "a checkpoint that is under way fails");
         let mut leaves: Vec<u64> = self.leaves.drain(..).map(|(leaf, _)| leaf).collect();
-        while let Some((at, pointer)) = self.undo.pop() {
-            self.tree.set(at, pointer);
+        while let Some(before) = self.undo.pop() {
+            let at = before.at();
+            self.tree.set(at, before.pointer());
             if at.level == 0 {
                 leaves.push(at.index);
             }
@@ -304,7 +318,6 @@ impl Pages {
         self.fresh.iter().for_each(|page| self.space.give_back(page as u64));
         self.fresh.clear();
         self.mended.append(&mut self.mending);
-        self.left.clear();
         self.is_under_way = false;
         leaves.sort_unstable();
         leaves.dedup();
@@ -314,17 +327,13 @@ impl Pages {
     fn point(&mut self, at: At, to: Pointer) {
         let from = self.tree.set(at, to);
         let is_moved = !self.in_place || from.page() != to.page();
-        let Some(page) = from.page().filter(|_| is_moved) else {
-            self.undo.push((at, from));
-            return;
-        };
-        if self.fresh.get(page as usize) {
-            self.fresh.unmark(page as usize);
-            // this checkpoint has written it twice: no root names the first one
-            self.space.give_back(page);
-        } else {
-            self.undo.push((at, from));
-            self.left.push(page);
+        match from.page().filter(|&page| is_moved && self.fresh.get(page as usize)) {
+            Some(page) => {
+                self.fresh.unmark(page as usize);
+                // this checkpoint has written it twice: no root names the first one
+                self.space.give_back(page);
+            }
+            None => self.undo.push(Before::new(at, from)),
         }
     }
 
@@ -353,9 +362,14 @@ impl Pages {
     }
 
     fn give_back_old(&mut self, pages: usize) {
-        for page in self.old.drain(..pages.min(self.old.len())) {
-            self.space.give_back(page);
+        let mut from = 0;
+        for _ in 0..self.old_count.min(pages as u64) {
+            let page = self.old.next(from).expect("old pages are counted");
+            self.old.unmark(page);
+            self.space.give_back(page as u64);
+            from = page + 1;
         }
+        self.old_count -= self.old_count.min(pages as u64);
     }
 }
 
@@ -449,7 +463,7 @@ impl Reading {
     ) -> Result<(), FormatError> {
         let At { level, index } = wanted.at;
         pages.check(wanted.at, &pages.tree.get(wanted.at), bytes)?;
-        let below = *pages.tree.adopt(wanted.at, bytes)?;
+        let below = pages.tree.adopt(wanted.at, bytes)?;
         self.want(pages, (level - 1, index * below.len() as u64), &below)
     }
 }

@@ -182,7 +182,7 @@ impl Lives {
             self.table.failed();
         }
         let again = self.assert_durable();
-        let old = self.table.old.len() as u64;
+        let old = self.table.old_count;
         assert_eq!(self.table.space.free() + old, again.space.free(), "no page is lost");
         is_whole
     }
@@ -342,7 +342,7 @@ fn a_table_grows_at_a_start() {
         lives.durable.insert(more - 1, last);
         lives.table.durable();
         let again = lives.assert_durable();
-        assert_eq!(again.space.free(), lives.table.space.free() + lives.table.old.len() as u64);
+        assert_eq!(again.space.free(), lives.table.space.free() + lives.table.old_count);
         // one that fails leaves it as it was, and what lies between is written by the next one
         table.begin();
         table.failed();

@@ -3,11 +3,15 @@
 //! The root has at most 256 pointers. Pages of 256 pointers stand between it and the leaves, in as many levels
 //! as that takes. A page whose pointers are all to nothing takes no memory and no page.
 
+use super::packed::Packed;
 use crate::format::FormatError;
 use crate::format::pointer::{self, Kind, POINTERS, Pointer, pages_of_levels};
 use crate::map::marks::Marks;
 
-type PointerPage = Box<[Pointer; POINTERS]>;
+/// What the allocator takes for itself.
+const ALLOCATOR_BYTES: usize = 16;
+
+type PointerPage = Box<[Packed; POINTERS]>;
 
 /// Where a page of pointers stands: 1 is the lowest level, of those that point to leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +25,8 @@ struct Level {
     pages: Vec<Option<PointerPage>>,
     /// Pages that differ from what was written of them.
     changed: Marks,
+    /// How many pages there are.
+    held: usize,
     /// How many pointers there are on this level.
     pointers: u64,
 }
@@ -51,7 +57,7 @@ impl Tree {
         for pages in pages_of_levels(leaves) {
             let changed = Marks::new(pages as usize);
             let all = vec![None; pages as usize];
-            levels.push(Level { pages: all, changed, pointers });
+            levels.push(Level { pages: all, changed, held: 0, pointers });
             pointers = pages;
         }
         Tree { levels, top: vec![Pointer::default(); pointers as usize] }
@@ -68,6 +74,7 @@ impl Tree {
             for (page, read) in new.pages.iter_mut().zip(old.pages) {
                 *page = read;
             }
+            new.held = old.held;
         }
         for (index, pointer) in (0..).zip(old.top) {
             if pointer.kind != Kind::Nothing {
@@ -99,7 +106,7 @@ impl Tree {
         };
         assert!(at.index < above.pointers, "there are so many leaves and pages");
         let page = above.pages[at.index as usize / POINTERS].as_ref();
-        page.map_or_else(Pointer::default, |page| page[at.index as usize % POINTERS])
+        page.map_or_else(Pointer::default, |page| page[at.index as usize % POINTERS].into())
     }
 
     /// The first leaf from this one on that is not to nothing in one of the two tables, of the same leaves, and of
@@ -141,11 +148,12 @@ impl Tree {
         };
         assert!(at.index < above.pointers, "there are so many leaves and pages");
         let index = at.index as usize / POINTERS;
-        let page =
-            above.pages[index].get_or_insert_with(|| Box::new([Pointer::default(); POINTERS]));
-        let old = std::mem::replace(&mut page[at.index as usize % POINTERS], to);
+        let page = &mut above.pages[index];
+        above.held += usize::from(page.is_none());
+        let page = page.get_or_insert_with(|| Box::new([Packed::default(); POINTERS]));
+        let old = std::mem::replace(&mut page[at.index as usize % POINTERS], to.into());
         above.note_changed(index, true);
-        old
+        old.into()
     }
 
     /// The lowest page of pointers that has changed since it was written.
@@ -161,13 +169,20 @@ impl Tree {
         let level = self.level_mut(at.level);
         level.note_changed(at.index as usize, false);
         let page = &mut level.pages[at.index as usize];
-        if page
-            .as_ref()
-            .is_some_and(|page| page.iter().all(|pointer| pointer.kind == Kind::Nothing))
-        {
+        if page.as_ref().is_some_and(|page| page.iter().all(|pointer| pointer.is_to_nothing())) {
             *page = None;
+            level.held -= 1;
         }
-        page.as_ref().map(|page| pointer::encode(page))
+        page.as_ref().map(|page| pointer::encode(&page.map(Pointer::from)))
+    }
+
+    /// Memory that it takes, by calculation.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let page_bytes = size_of::<[Packed; POINTERS]>() + ALLOCATOR_BYTES;
+        let of_level = |level: &Level| {
+            level.pages.len() * size_of::<Option<PointerPage>>() + level.held * page_bytes
+        };
+        self.levels.iter().map(of_level).sum()
     }
 
     /// All pages of pointers that there are.
@@ -220,7 +235,7 @@ impl Tree {
         &mut self,
         at: At,
         bytes: &[u8],
-    ) -> Result<&[Pointer; POINTERS], FormatError> {
+    ) -> Result<[Pointer; POINTERS], FormatError> {
         let read = pointer::decode(bytes)?;
         let level = self.level_mut(at.level);
         let first = at.index * POINTERS as u64;
@@ -232,7 +247,10 @@ impl Tree {
         if read[count..].iter().any(|pointer| pointer.kind != Kind::Nothing) {
             return Err(wrong("pointer behind the last leaf", first + count as u64));
         }
-        Ok(level.pages[at.index as usize].insert(Box::new(read)))
+        let page = &mut level.pages[at.index as usize];
+        level.held += usize::from(page.is_none());
+        *page = Some(Box::new(read.map(Packed::from)));
+        Ok(read)
     }
 }
 

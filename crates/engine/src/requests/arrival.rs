@@ -10,6 +10,7 @@ use crate::requests::ordering::TaskId;
 use crate::requests::task::Task;
 use crate::requests::{Next, Requests};
 use crate::store::Store;
+use crate::store::pace::paces_writes;
 use crate::volumes::Volumes;
 use crate::volumes::sharing::Sharing;
 use tandem_block::{BLOCK_BYTES, IoError, Op, PayloadId, Request, RequestKind, SECTOR_BYTES};
@@ -24,6 +25,12 @@ const ZEROED_BYTES_MAX: u64 = u32::MAX as u64;
 fn waits_for_a_clone(request: &Request, requests: &Requests, sharing: &Sharing) -> bool {
     let waits = || sharing.is_frozen(request) || requests.holds_back(request);
     request.op != Op::Flush && waits()
+}
+
+#[inline]
+fn are_writes_paced(store: &Store, io: &DeviceIo) -> bool {
+    let Store { map, commit, checkpoint, journal, metadata, .. } = store;
+    paces_writes(map, commit, (checkpoint, journal), metadata, io)
 }
 
 impl Requests {
@@ -111,6 +118,47 @@ impl Requests {
         );
         io.note_request();
         policy.steering.note_arrival(request, io);
+        if self.waits_its_turn(request, store, io) {
+            io.stats_mut().writes_paced += u64::from(request.op.is_write());
+            return self.pace(*request);
+        }
+        self.admit(request, store, volumes, policy, io);
+    }
+
+    /// Must it wait until commits and the checkpoint can follow, or behind what waits for them?
+    #[inline]
+    fn waits_its_turn(&self, request: &Request, store: &Store, io: &DeviceIo) -> bool {
+        match request.op {
+            Op::Flush => false,
+            Op::Read => self.paces_write_before(request),
+            _ => !self.paced.is_empty() || are_writes_paced(store, io),
+        }
+    }
+
+    /// Requests begin that waited until commits and the checkpoint could follow.
+    #[inline]
+    pub(crate) fn run_paced(
+        &mut self,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        while !self.paced.is_empty() && !are_writes_paced(store, io) {
+            let request = self.paced.pop_front().expect("one waits");
+            self.admit(&request, store, volumes, policy, io);
+        }
+    }
+
+    /// A request begins, is held back, or is refused.
+    fn admit(
+        &mut self,
+        request: &Request,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
         match check_request(request, &mut volumes.objects, io, &store.metadata) {
             Ok(_) if waits_for_a_clone(request, self, &volumes.sharing) => self.hold_back(*request),
             Ok(Some((first, end))) => {

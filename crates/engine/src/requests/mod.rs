@@ -55,6 +55,8 @@ pub(crate) struct Requests {
     ordering: Ordering,
     /// Requests for thin objects that wait for room in a commit, or for a clone.
     held_back: VecDeque<Request>,
+    /// Writes that wait until commits and the checkpoint can follow, and reads behind them, the oldest first.
+    paced: VecDeque<Request>,
     /// What steps have led to, and is not done yet.
     next: VecDeque<Next>,
 }
@@ -120,6 +122,26 @@ impl Requests {
     /// If none is held back.
     pub(crate) fn let_first_begin(&mut self) {
         self.held_back.pop_front().expect("the caller looked at it");
+    }
+
+    fn pace(&mut self, request: Request) {
+        assert!(request.op != Op::Flush, "a FLUSH adds nothing that is to be recorded");
+        self.paced.push_back(request);
+    }
+
+    /// Does a write wait whose bytes this read is to see?
+    fn paces_write_before(&self, read: &Request) -> bool {
+        let end = |request: &Request| request.offset_bytes.saturating_add(request.length_bytes);
+        self.paced.iter().any(|write| {
+            write.object == read.object
+                && write.offset_bytes < end(read)
+                && read.offset_bytes < end(write)
+        })
+    }
+
+    /// Requests that have not begun.
+    pub(crate) fn not_begun(&self) -> usize {
+        self.held_back.len() + self.paced.len()
     }
 
     /// Must a request for this object wait behind an earlier one?
@@ -199,7 +221,7 @@ impl Requests {
     pub(crate) fn is_in_use(&self, object: ObjectId) -> bool {
         let touches = |request: &Request| request.object == object && request.op != Op::Flush;
         self.tasks.iter().any(|(_, task)| !task.is_answered && touches(&task.request))
-            || self.held_back.iter().any(touches)
+            || self.held_back.iter().chain(&self.paced).any(touches)
     }
 
     /// Are there requests for these blocks?

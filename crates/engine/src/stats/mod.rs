@@ -161,6 +161,10 @@ pub struct EngineStats {
     pub checkpoints: u64,
     /// Those of them that took a part of what had changed, since the area had no room for all of it.
     pub checkpoint_parts: u64,
+    /// Times that a commit found no room in the journal before a checkpoint had ended.
+    pub commits_without_room: u64,
+    /// Writes that waited, before they began, for commits or for a checkpoint.
+    pub writes_paced: u64,
     /// Batches of changes of objects carried out.
     pub batches: u64,
     /// Requests for thin objects that lay in several pieces.

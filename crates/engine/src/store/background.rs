@@ -17,6 +17,7 @@ use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::store::commit::participants::Participants;
 use crate::store::memory::MetadataMemory;
+use crate::store::memory::used_bytes;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
 use tandem_block::{DeviceId, Instant, IoError, PayloadId};
@@ -155,7 +156,8 @@ impl Store {
 
     /// What the metadata takes in memory.
     pub(crate) fn metadata_memory(&self) -> MetadataMemory {
-        self.memory.view(&self.map, &self.checksums)
+        let used_bytes = used_bytes(&self.map, &self.checksums, &self.metadata_replica);
+        self.memory.view(used_bytes, &self.checksums)
     }
 
     /// A page of checksums was read.
@@ -167,7 +169,7 @@ impl Store {
         tiers: &mut Tiers,
         io: &mut DeviceIo,
     ) {
-        self.memory.fit(&self.map, &mut self.checksums);
+        self.memory.fit(&self.map, &mut self.checksums, &self.metadata_replica);
         let known = (&self.metadata, &self.metadata_replica);
         let read = self.pages.read_done(page, ended, &mut self.checksums, known, io);
         let PageRead::Over { waiters, is_loaded } = read else { return };
@@ -311,9 +313,7 @@ impl Store {
     ) {
         let batches = self.batches();
         let begins = self.checkpoint.is_idle();
-        if begins {
-            self.memory.fit(&self.map, &mut self.checksums);
-        }
+        self.memory.fit(&self.map, &mut self.checksums, &self.metadata_replica);
         self.checksums.evict(); // where the map has grown
         let mut parts = Parts {
             io,

@@ -8,6 +8,7 @@ use crate::config_error::ConfigError;
 use crate::format::page::Checksums;
 use crate::map::Map;
 use crate::map::checksums::BlockChecksums;
+use crate::metadata_replica::MetadataReplica;
 use tandem_block::{BLOCK_BYTES, GIB, MIB, TIB};
 
 /// The bound for each TiB of SSD, and of hard drive (issue of the product: 2 GiB and 32 MiB).
@@ -17,6 +18,10 @@ const OF_HDD_TIB_BYTES: u64 = 32 * MIB;
 const OF_POOL_BYTES: u64 = 64 * MIB;
 /// What a slot of an SSD takes, by calculation: five bytes and an eighth of room, and three bits.
 const OF_SLOT_BYTES: u64 = 6;
+/// What the allocator loses: an eighth of what it hands out (measured).
+const OF_ALLOCATOR_SHARE: usize = 8;
+/// What the program takes beside its metadata (measured).
+const OF_PROGRAM_BYTES: usize = 8 << 20;
 /// Pages in memory at least, and what one takes with its place in the cache.
 const PAGES_MIN: usize = 256;
 const PAGE_BYTES: usize = size_of::<Checksums>() + 64;
@@ -106,25 +111,38 @@ impl MemoryBound {
         self.pages_max
     }
 
-    /// Tells the cache how many pages there is room for, beside where blocks lie.
-    pub(crate) fn fit(&self, map: &Map, checksums: &mut BlockChecksums) {
-        let left = (self.bytes as usize).saturating_sub(used(map, checksums)) / PAGE_BYTES;
+    /// Tells the cache how many pages there is room for, beside everything else.
+    pub(crate) fn fit(&self, map: &Map, checksums: &mut BlockChecksums, replica: &MetadataReplica) {
+        self.fit_beside(used_bytes(map, checksums, replica), checksums);
+    }
+
+    fn fit_beside(&self, used_bytes: usize, checksums: &mut BlockChecksums) {
+        let taken = used_bytes + used_bytes / OF_ALLOCATOR_SHARE + OF_PROGRAM_BYTES;
+        let left = (self.bytes as usize).saturating_sub(taken) / PAGE_BYTES;
         checksums.set_pages_max(left.max(PAGES_MIN).min(self.pages_max));
     }
 
     /// What the metadata takes now.
-    pub(crate) fn view(&self, map: &Map, checksums: &BlockChecksums) -> MetadataMemory {
+    pub(crate) fn view(&self, used_bytes: usize, checksums: &BlockChecksums) -> MetadataMemory {
         MetadataMemory {
             bound_bytes: self.bytes,
-            map_bytes: used(map, checksums) as u64,
+            map_bytes: used_bytes as u64,
             cached_bytes: (checksums.page_count() * PAGE_BYTES) as u64,
         }
     }
 }
 
-/// Bytes of where blocks lie, and of values that wait for a checkpoint.
-fn used(map: &Map, checksums: &BlockChecksums) -> usize {
-    map.memory_bytes() + checksums.waiting_bytes()
+/// What the metadata takes beside the cache, by calculation: where blocks lie, what waits for commits and for a
+/// checkpoint, and the pointers of both tables.
+pub(crate) fn used_bytes(
+    map: &Map,
+    checksums: &BlockChecksums,
+    replica: &MetadataReplica,
+) -> usize {
+    map.memory_bytes()
+        + checksums.waiting_bytes()
+        + checksums.table().memory_bytes()
+        + replica.memory_bytes()
 }
 
 #[cfg(test)]
@@ -175,20 +193,22 @@ mod tests {
     /// What the map takes leaves less for pages, down to a few.
     #[test]
     fn pages_get_what_the_map_leaves() {
-        let (empty, full) = (Map::new(Vec::new(), 0, 0), Map::filled(100_000, 0, 1_000_000));
-        assert!(full.memory_bytes() > 400_000);
-        let all = 3 * MIB as usize / PAGE_BYTES;
-        for (bytes, pages_max, map, least, most) in [
-            (3 * MIB, usize::MAX, &empty, all, all),
-            (3 * MIB, usize::MAX, &full, PAGES_MIN, all - 90),
-            (0, usize::MAX, &full, PAGES_MIN, PAGES_MIN),
-            (3 * MIB, 3, &full, 3, 3),
+        let full = Map::filled(100_000, 0, 1_000_000).memory_bytes();
+        assert!(full > 400_000);
+        let pages = |bytes: usize| bytes / PAGE_BYTES;
+        let (bytes, all) = (11 * MIB, pages(3 << 20));
+        for (bytes, pages_max, used_bytes, wanted) in [
+            (bytes, usize::MAX, 0, all),
+            (bytes, usize::MAX, full, pages((3 << 20) - full - full / 8)),
+            (bytes, usize::MAX, 3 << 20, PAGES_MIN),
+            (0, usize::MAX, full, PAGES_MIN),
+            (bytes, 3, full, 3),
         ] {
             let (bound, mut checksums) =
                 (MemoryBound { bytes, pages_max }, BlockChecksums::new(7, true));
-            bound.fit(map, &mut checksums);
-            assert!((least..=most).contains(&checksums.pages_max()), "{bytes} and {pages_max}");
-            let memory = bound.view(map, &checksums);
+            bound.fit_beside(used_bytes, &mut checksums);
+            assert_eq!(checksums.pages_max(), wanted, "{bytes} and {pages_max}");
+            let memory = bound.view(used_bytes, &checksums);
             assert_eq!((memory.bound_bytes, memory.cached_bytes), (bytes, 0));
         }
     }

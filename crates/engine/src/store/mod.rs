@@ -8,6 +8,7 @@
 pub(crate) mod background;
 pub(crate) mod commit;
 pub(crate) mod memory;
+pub(crate) mod pace;
 pub(crate) mod resident;
 pub(crate) mod reuse;
 pub(crate) mod service;

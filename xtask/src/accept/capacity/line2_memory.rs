@@ -35,8 +35,7 @@ fn numbers(line: &str) -> Vec<f64> {
 /// Each line is a moment: writes so far, MiB resident, and of the map, the cache and the bound.
 fn memory(said: &str) -> Result<Vec<Row>> {
     let moments: Vec<Vec<f64>> = said.lines().map(numbers).filter(|line| line.len() == 7).collect();
-    // pages in the cache have no bytes in this run, where nobody looks at contents
-    let taken = |line: &Vec<f64>| line[1] + line[3];
+    let taken = |line: &Vec<f64>| line[1];
     let most = moments.iter().map(taken).fold(0.0, f64::max);
     let bound = moments.first().context("no moment was told of")?[4];
     let within = moments.iter().filter(|line| taken(line) <= bound).count();

@@ -97,6 +97,8 @@ pub(crate) struct Commit {
     /// The step under way has failed, and no other drive can stand in.
     failed: Option<IoError>,
     suspended: Option<Suspended>,
+    /// The last one that was to begin has found no room in the journal.
+    lacks_room: bool,
     /// Nothing can be made durable any more.
     broken: Option<IoError>,
     /// Batches composed and batches durable so far.
@@ -264,10 +266,7 @@ impl Commit {
 /// How many block changes certainly fit the journal as it is, beside what is kept for others. The unit
 /// header, the padding to 4 KiB and the room lost at the ring's end are allowed for.
 fn blocks_that_fit(kept_bytes: u64, journal: &Journal) -> u64 {
-    let ring = journal.ring_bytes();
-    assert!(journal.used_bytes() <= ring, "the journal uses what its ring has");
-    let free = (ring - journal.used_bytes()).saturating_sub(ring / 4 + kept_bytes);
-    free / BLOCK_RECORD_BYTES_MAX
+    journal.room_for_commits().saturating_sub(kept_bytes) / BLOCK_RECORD_BYTES_MAX
 }
 
 impl Commit {

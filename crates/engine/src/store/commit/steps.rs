@@ -10,6 +10,7 @@ use crate::mutant::Mutant;
 use crate::owner::{MetadataIo, Owner};
 use crate::port::IoOp;
 use crate::store::Store;
+use crate::store::pace::has_too_much_uncommitted;
 use tandem_block::{DeviceId, IoError};
 
 impl Store {
@@ -168,6 +169,7 @@ impl Store {
         io: &mut DeviceIo,
     ) {
         assert!(self.commit.error.is_none(), "a commit that failed composes nothing");
+        self.memory.fit(&self.map, &mut self.checksums, &self.metadata_replica);
         assert!(
             matches!(self.commit.stage, Stage::Idle | Stage::Tails),
             "one commit at a time: what the next one flushes is not the last one's"
@@ -264,6 +266,7 @@ impl Store {
         let Some(oldest) = self.commit.oldest_pending else { return false };
         io.now().since(oldest) >= io.config().commit_interval
             || self.map.pending_blocks() >= PENDING_BLOCKS_MAX
+            || has_too_much_uncommitted(&self.map, io)
             || participants.want_commit(self, io)
             || io.is_stopping()
     }
@@ -309,8 +312,11 @@ impl Store {
             }
             // a checkpoint is on its way where the journal is more than half full, and else comes now
             self.checkpoint.ask_for_room(&self.journal);
+            io.stats_mut().commits_without_room += u64::from(!self.commit.lacks_room);
+            self.commit.lacks_room = true;
             return;
         }
+        self.commit.lacks_room = false;
         if asked && !io.breaks(Mutant::FlushWithoutTails) {
             self.commit.stage = Stage::Tails;
             self.advance_tails(participants, io);
@@ -326,6 +332,9 @@ impl Store {
     pub(crate) fn run_commit(&mut self, participants: &mut dyn Participants, io: &mut DeviceIo) {
         if self.commit.suspended.is_some() {
             self.retry_commit(participants, io);
+        }
+        if self.map.pending_blocks() > 0 {
+            self.commit.note_pending(io.now());
         }
         loop {
             let (composed, before) = (self.commit.composed, self.commit.stage);

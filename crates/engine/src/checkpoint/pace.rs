@@ -1,0 +1,130 @@
+//! Does the journal fill faster than the checkpoint under way is written?
+//!
+//! The journal is cut when a checkpoint ends. If it is full before that, every commit waits, and so does each FLUSH. So
+//! writes are slowed down early: the share of its free room that is used may be ahead of the share of the checkpoint that
+//! is written, but only a little.
+
+use super::stage::Stage;
+use super::{Checkpoint, Parts};
+use crate::map::journal::Journal;
+use crate::map::marks::Marks;
+
+/// Commands of a checkpoint in flight at once, and while writes of users wait for it (guess).
+pub(super) const IN_FLIGHT_MAX: u32 = 4;
+const IN_FLIGHT_BEHIND_MAX: u32 = 16;
+/// The journal may be ahead by this share of its ring (guess).
+const AHEAD_SHARE: u64 = 16;
+
+/// How far a round of checkpoints is, and how much room it found in the journal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// Groups that had changed when it began. Each has a page of checksums, and one with places.
+    groups: u64,
+    carried: u64,
+    placed: u64,
+    /// Position in the journal, and bytes behind it that commits could use.
+    from: u64,
+    room_bytes: u64,
+}
+
+impl Pace {
+    /// A round begins, at this position of the journal.
+    pub(super) fn of(dirty: &Marks, from: u64, journal: &Journal) -> Pace {
+        let room_bytes = journal.room_for_commits();
+        Pace { groups: dirty.count(), carried: 0, placed: 0, from, room_bytes }
+    }
+
+    /// Checksums were carried into a page. `is_of_round`: of a group that had changed when the round began.
+    pub(super) fn note_carried(&mut self, is_of_round: bool) {
+        self.carried += u64::from(is_of_round);
+    }
+
+    /// No other page of the round has checksums to carry.
+    pub(super) fn note_all_carried(&mut self) {
+        self.carried = self.groups;
+    }
+
+    /// Places of so many groups in all are on their way to the drives.
+    pub(super) fn note_placed(&mut self, groups: u64) {
+        assert!(self.placed <= groups && groups <= self.groups, "a round writes a group once");
+        self.placed = groups;
+    }
+
+    /// Shall the journal fill more slowly?
+    #[inline]
+    pub(super) fn is_outrun(&self, journal: &Journal) -> bool {
+        let filled = journal.mark().0 - self.from;
+        let (done, all) = (u128::from(self.carried + self.placed), u128::from(2 * self.groups));
+        let in_step = (u128::from(self.room_bytes) * done).checked_div(all);
+        let in_step = in_step.map_or(self.room_bytes, |bytes| bytes as u64);
+        filled > in_step + journal.ring_bytes() / AHEAD_SHARE
+    }
+}
+
+impl Checkpoint {
+    /// Does the journal fill faster than it is written, so that commits would find no room before its end?
+    #[inline]
+    pub(crate) fn is_outrun(&self, journal: &Journal) -> bool {
+        let writes = matches!(self.stage, Stage::Pages | Stage::Places) || self.has_more();
+        writes && self.pace.is_outrun(journal)
+    }
+
+    pub(super) fn in_flight_max(&self, parts: &Parts<'_>) -> u32 {
+        if self.is_outrun(parts.journal) { IN_FLIGHT_BEHIND_MAX } else { IN_FLIGHT_MAX }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RING: u64 = 64 << 20;
+    const MIB: u64 = 1 << 20;
+
+    fn with_used(bytes: u64) -> Journal {
+        let mut journal = Journal::new(RING, 0, 1);
+        journal.place(bytes);
+        journal
+    }
+
+    /// A round of 100 groups finds 32 MiB in use, so commits can use 16 MiB of the 64, and be 4 MiB ahead.
+    #[test]
+    fn the_journal_fills_no_faster_than_the_checkpoint_is_written() {
+        let mut dirty = Marks::new(1000);
+        (0..100).for_each(|group| dirty.mark(group * 10));
+        for (carried, placed, filled_mib, is_outrun) in [
+            (0, 0, 4, false),
+            (0, 0, 5, true),
+            (50, 0, 8, false),
+            (50, 0, 9, true),
+            (100, 0, 12, false),
+            (100, 50, 13, false),
+            (100, 50, 17, true),
+            (100, 100, 20, false),
+        ] {
+            let mut journal = with_used(32 * MIB);
+            let mut pace = Pace::of(&dirty, journal.mark().0, &journal);
+            (0..carried).for_each(|_| pace.note_carried(true));
+            pace.note_carried(false);
+            pace.note_placed(placed);
+            journal.place(filled_mib * MIB);
+            let case = format!("{carried} carried, {placed} placed, {filled_mib} MiB");
+            assert_eq!(pace.is_outrun(&journal), is_outrun, "{case}");
+        }
+    }
+
+    /// Groups without new checksums are none to wait for.
+    #[test]
+    fn a_round_without_checksums_is_half_done_when_it_looks_at_places() {
+        let mut dirty = Marks::new(8);
+        dirty.mark(3);
+        let mut journal = with_used(32 * MIB);
+        let mut pace = Pace::of(&dirty, journal.mark().0, &journal);
+        journal.place(11 * MIB);
+        assert!(pace.is_outrun(&journal));
+        pace.note_all_carried();
+        assert!(!pace.is_outrun(&journal));
+        let nothing = Pace::of(&Marks::new(8), journal.mark().0, &journal);
+        assert!(!nothing.is_outrun(&journal), "one in which nothing changed");
+    }
+}
