@@ -111,7 +111,7 @@ const PART_LEAVES: NonZeroU64 = NonZeroU64::new(1 << 17).expect("it is not zero"
 /// Blocks that no commit names yet at most (guess).
 const UNCOMMITTED_BLOCKS: NonZeroU64 = NonZeroU64::new(1 << 20).expect("it is not zero");
 
-/// Sizes of areas of the metadata, on each drive that keeps them.
+/// Sizes of areas of the metadata, on each drive that keeps them, and of what waits to be written there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AreaSizes {
     /// Bytes of one checkpoint root: bounds the number of objects.
@@ -122,6 +122,9 @@ pub struct AreaSizes {
     /// Leaves of the map that one checkpoint takes, or a few more. What it has left, the next one takes at once.
     /// What pointed where before stays in memory until it is durable: 24 bytes for each of them.
     pub part_leaves: NonZeroU64,
+    /// Blocks that were written and that no commit names yet. While there are so many, writes wait. Default 2^20 (guess):
+    /// in the worst order they take 30 MiB of memory.
+    pub uncommitted_blocks_max: NonZeroU64,
 }
 
 /// Everything an engine is told at birth.
@@ -171,9 +174,6 @@ pub struct EngineConfig {
     pub log_segment_bytes: u64,
     /// Write the changes of the map at the latest after this long. Default 1 s.
     pub commit_interval: Duration,
-    /// Blocks that were written and that no commit names yet. While there are so many, writes wait. Default 2^20 (guess):
-    /// in the worst order they take 30 MiB of memory.
-    pub uncommitted_blocks_max: NonZeroU64,
     /// The metadata replica may lack what has been durable for this long before users wait
     /// for the flush that brings it there. Default 10 s: a flush takes up to 0.3 s of a hard drive, so
     /// that is 3 % of it at most (guess).
@@ -253,12 +253,16 @@ impl EngineConfig {
             contents: true,
             verify_copies: false,
             journal_bytes: None,
-            areas: AreaSizes { root_bytes: 64 * 1024, map_pages: None, part_leaves: PART_LEAVES },
+            areas: AreaSizes {
+                root_bytes: 64 * 1024,
+                map_pages: None,
+                part_leaves: PART_LEAVES,
+                uncommitted_blocks_max: UNCOMMITTED_BLOCKS,
+            },
             object_table_bytes: None,
             log_percent: 10,
             log_segment_bytes: 16 * MIB,
             commit_interval: Duration::from_s(1),
-            uncommitted_blocks_max: UNCOMMITTED_BLOCKS,
             metadata_replica_lag: Duration::from_s(10),
             writeback_high_percent: 60,
             writeback_low_percent: 40,

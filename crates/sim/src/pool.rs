@@ -514,6 +514,8 @@ impl SwarmConfig {
             root_bytes: 64 * KIB,
             map_pages,
             part_leaves: NonZeroU64::new(tuning.part_leaves).expect("a part takes something"),
+            uncommitted_blocks_max: NonZeroU64::new(tuning.uncommitted_blocks_max)
+                .expect("a write may begin"),
         };
         EngineConfig {
             format,
@@ -527,8 +529,6 @@ impl SwarmConfig {
             read_back_bytes: tuning.read_back_bytes,
             promote_after_reads: tuning.promote_after_reads,
             commit_interval: tuning.commit_interval,
-            uncommitted_blocks_max: NonZeroU64::new(tuning.uncommitted_blocks_max)
-                .expect("a write may begin"),
             metadata_replica_lag: tuning.metadata_replica_lag,
             writeback_high_percent: tuning.writeback_percent.0,
             writeback_low_percent: tuning.writeback_percent.1,

@@ -5,6 +5,9 @@
 
 use crate::map::checksums::BlockChecksums;
 
+/// RAM for checksums that wait for a checkpoint at most, before one begins (guess): a million that lie apart.
+pub(super) const FRESH_BYTES_MAX: usize = 48 << 20;
+
 /// How far a checkpoint has come with the pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Carrying {

@@ -31,8 +31,8 @@ mod rooted;
 mod stage;
 
 use self::attempts::Attempts;
-use self::carrying::Carrying;
-use self::pace::{IN_FLIGHT_MAX, Pace};
+use self::carrying::{Carrying, FRESH_BYTES_MAX};
+use self::pace::{Pace, TABLE_IN_FLIGHT_MAX};
 pub(crate) use self::pages::{PageRead, PageReads};
 use self::partial::Partial;
 pub(crate) use self::parts::Parts;
@@ -56,11 +56,6 @@ use crate::pages::{NoRoom, PageWrite};
 use crate::port::IoOp;
 use std::num::NonZeroU64;
 use tandem_block::{DeviceId, Instant, IoError};
-
-/// Pages of the table of objects in flight at once: composing one takes some 20 us.
-const TABLE_IN_FLIGHT_MAX: u32 = 1;
-/// RAM for checksums that wait for a checkpoint at most, before one begins (guess): a million that lie apart.
-const FRESH_BYTES_MAX: usize = 48 << 20;
 
 /// State of checkpoints.
 #[derive(Clone, Debug, Default)]
@@ -205,6 +200,12 @@ impl Checkpoint {
         self.room_is_short || self.has_more()
     }
 
+    /// Does the journal fill faster than it is written, so that commits would find no room before its end?
+    pub(crate) fn is_outrun(&self, journal: &Journal) -> bool {
+        (matches!(self.stage, Stage::Pages | Stage::Places) || self.has_more())
+            && self.pace.is_outrun(journal)
+    }
+
     /// May one begin, if it is wanted?
     pub(crate) fn may_begin(&self, is_broken: bool, now: Instant) -> bool {
         self.is_idle() && !is_broken && !self.has_failed() && now >= self.attempts.retry_at()
@@ -245,8 +246,7 @@ impl Checkpoint {
         self.replay_sequence = parts.journal.next_sequence();
         self.carrying = Carrying::default();
         let dirty = parts.map.take_dirty_groups();
-        let sequence = self.replay_sequence;
-        parts.metadata_replica.checkpoint_begins(&dirty, mark, sequence, parts.io);
+        parts.metadata_replica.checkpoint_begins(&dirty, mark, self.replay_sequence, parts.io);
         self.pace = Pace::of(&dirty, mark.0, parts.journal);
         self.places = PlacesWrite::of(dirty);
     }
@@ -309,14 +309,12 @@ impl Checkpoint {
     /// Carries waiting values into their pages. Returns those that have to be in memory first.
     fn carry_pages(&mut self, parts: &mut Parts<'_>) -> Vec<u32> {
         let has_ssds = !parts.io.ssds().is_empty();
-        while self.outstanding < self.in_flight_max(parts) {
+        while self.outstanding < self.pace.in_flight_max(parts.journal) {
             let takes_more = self.takes_more(1, parts);
             let next = takes_more.then(|| self.carrying.next(parts.checksums, has_ssds)).flatten();
             let Some(page) = next else {
                 let is_over = !takes_more || self.carrying.is_over(parts.checksums);
-                if self.carrying.is_over(parts.checksums) {
-                    self.pace.note_all_carried();
-                }
+                self.pace.note_carried_all(self.carrying.is_over(parts.checksums));
                 if self.outstanding == 0 && is_over {
                     parts.checksums.pages_written();
                     self.stage = Stage::Places;
@@ -373,7 +371,7 @@ impl Checkpoint {
 
     /// Writes pages of pointers. Nobody reads them before the root is durable, so they go in any order.
     fn write_pointers(&mut self, parts: &mut Parts<'_>) {
-        while self.outstanding < IN_FLIGHT_MAX {
+        while self.outstanding < self.pace.in_flight_max(parts.journal) {
             match parts.checksums.write_pointers() {
                 Ok(Some(write)) => self.write_page(&write, parts),
                 Ok(None) => {
@@ -393,7 +391,7 @@ impl Checkpoint {
     /// Writes where the blocks of changed groups lie. When no command is under way behind it, it goes on at once.
     fn write_places(&mut self, parts: &mut Parts<'_>) {
         let mut left = GROUPS_A_TURN;
-        while self.outstanding < self.in_flight_max(parts) {
+        while self.outstanding < self.pace.in_flight_max(parts.journal) {
             if !self.places.has_composed() && !self.takes_more(0, parts) {
                 return self.end_places();
             }

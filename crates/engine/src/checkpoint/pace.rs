@@ -4,14 +4,14 @@
 //! writes are slowed down early: the share of its free room that is used may be ahead of the share of the checkpoint that
 //! is written, but only a little.
 
-use super::stage::Stage;
-use super::{Checkpoint, Parts};
 use crate::map::journal::Journal;
 use crate::map::marks::Marks;
 
 /// Commands of a checkpoint in flight at once, and while writes of users wait for it (guess).
-pub(super) const IN_FLIGHT_MAX: u32 = 4;
+const IN_FLIGHT_MAX: u32 = 4;
 const IN_FLIGHT_BEHIND_MAX: u32 = 16;
+/// Pages of the table of objects in flight at once: composing one takes some 20 us.
+pub(super) const TABLE_IN_FLIGHT_MAX: u32 = 1;
 /// The journal may be ahead by this share of its ring (guess).
 const AHEAD_SHARE: u64 = 16;
 
@@ -39,15 +39,22 @@ impl Pace {
         self.carried += u64::from(is_of_round);
     }
 
-    /// No other page of the round has checksums to carry.
-    pub(super) fn note_all_carried(&mut self) {
-        self.carried = self.groups;
+    /// Has no other page of the round checksums to carry?
+    pub(super) fn note_carried_all(&mut self, has_all: bool) {
+        if has_all {
+            self.carried = self.groups;
+        }
     }
 
     /// Places of so many groups in all are on their way to the drives.
     pub(super) fn note_placed(&mut self, groups: u64) {
         assert!(self.placed <= groups && groups <= self.groups, "a round writes a group once");
         self.placed = groups;
+    }
+
+    /// Commands in flight at once.
+    pub(super) fn in_flight_max(&self, journal: &Journal) -> u32 {
+        if self.is_outrun(journal) { IN_FLIGHT_BEHIND_MAX } else { IN_FLIGHT_MAX }
     }
 
     /// Shall the journal fill more slowly?
@@ -58,19 +65,6 @@ impl Pace {
         let in_step = (u128::from(self.room_bytes) * done).checked_div(all);
         let in_step = in_step.map_or(self.room_bytes, |bytes| bytes as u64);
         filled > in_step + journal.ring_bytes() / AHEAD_SHARE
-    }
-}
-
-impl Checkpoint {
-    /// Does the journal fill faster than it is written, so that commits would find no room before its end?
-    #[inline]
-    pub(crate) fn is_outrun(&self, journal: &Journal) -> bool {
-        let writes = matches!(self.stage, Stage::Pages | Stage::Places) || self.has_more();
-        writes && self.pace.is_outrun(journal)
-    }
-
-    pub(super) fn in_flight_max(&self, parts: &Parts<'_>) -> u32 {
-        if self.is_outrun(parts.journal) { IN_FLIGHT_BEHIND_MAX } else { IN_FLIGHT_MAX }
     }
 }
 
@@ -122,7 +116,9 @@ mod tests {
         let mut pace = Pace::of(&dirty, journal.mark().0, &journal);
         journal.place(11 * MIB);
         assert!(pace.is_outrun(&journal));
-        pace.note_all_carried();
+        pace.note_carried_all(false);
+        assert!(pace.is_outrun(&journal));
+        pace.note_carried_all(true);
         assert!(!pace.is_outrun(&journal));
         let nothing = Pace::of(&Marks::new(8), journal.mark().0, &journal);
         assert!(!nothing.is_outrun(&journal), "one in which nothing changed");

@@ -337,7 +337,7 @@ impl Engine {
 
     /// May the event loop hand in another request?
     pub fn can_accept(&self) -> bool {
-        self.requests.len() + self.requests.not_begun() < self.io.config().requests_max as usize
+        self.requests.accepted() < self.io.config().requests_max as usize
     }
 
     /// Counters so far.
@@ -445,10 +445,9 @@ impl Engine {
             .collect();
         let pairs: Vec<String> = self.replicas.pairs.debug_state();
         format!(
-            "phase {:?} tasks {} not begun {} ios {} pending {} ready {} ssd {} short of space {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
+            "phase {:?} tasks {} ios {} pending {} ready {} ssd {} short of space {} free {}/{} population {:?}\n{}\n{:?}\n{:?}\n{:?} {:?}\n{:?}\n{:?}\n{:?}\n{}",
             self.io.phase(),
-            self.requests.len(),
-            self.requests.not_begun(),
+            self.requests.accepted(),
             self.io.flights().len(),
             self.store.map.pending_blocks(),
             self.store.map.has_ready(),

@@ -16,9 +16,9 @@ mod packed;
 mod space;
 mod tree;
 
-use self::packed::Before;
+use self::packed::{At, Before};
 use self::space::PageSpace;
-use self::tree::{At, Tree, wrong};
+use self::tree::{Tree, wrong};
 use crate::format::FormatError;
 use crate::format::pointer::{Kind, PAGE_BYTES, PageName, Pointer, TableRoot, pages_of_levels};
 use crate::map::marks::Marks;

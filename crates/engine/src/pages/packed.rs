@@ -2,8 +2,14 @@
 //!
 //! There are two pointers for each group of 1,024 blocks that was written, so a TiB of hard drive has half a million.
 
-use super::tree::At;
 use crate::format::pointer::{Kind, NUMBERS_END, Pointer};
+
+/// Where a page of pointers stands: 1 is the lowest level, of those that point to leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct At {
+    pub(super) level: u8,
+    pub(super) index: u64,
+}
 
 /// Bits of a page's number. The kind stands above them.
 const PAGE_BITS: u32 = 40;

@@ -3,7 +3,7 @@
 //! The root has at most 256 pointers. Pages of 256 pointers stand between it and the leaves, in as many levels
 //! as that takes. A page whose pointers are all to nothing takes no memory and no page.
 
-use super::packed::Packed;
+use super::packed::{At, Packed};
 use crate::format::FormatError;
 use crate::format::pointer::{self, Kind, POINTERS, Pointer, pages_of_levels};
 use crate::map::marks::Marks;
@@ -12,13 +12,6 @@ use crate::map::marks::Marks;
 const ALLOCATOR_BYTES: usize = 16;
 
 type PointerPage = Box<[Packed; POINTERS]>;
-
-/// Where a page of pointers stands: 1 is the lowest level, of those that point to leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct At {
-    pub(super) level: u8,
-    pub(super) index: u64,
-}
 
 #[derive(Clone, Debug)]
 struct Level {

@@ -125,6 +125,21 @@ impl Requests {
         self.admit(request, store, volumes, policy, io);
     }
 
+    fn pace(&mut self, request: Request) {
+        assert!(request.op != Op::Flush, "a FLUSH adds nothing that is to be recorded");
+        self.paced.push_back(request);
+    }
+
+    /// Does a write wait whose bytes this read is to see?
+    fn paces_write_before(&self, read: &Request) -> bool {
+        let end = |request: &Request| request.offset_bytes.saturating_add(request.length_bytes);
+        self.paced.iter().any(|write| {
+            write.object == read.object
+                && write.offset_bytes < end(read)
+                && read.offset_bytes < end(write)
+        })
+    }
+
     /// Must it wait until commits and the checkpoint can follow, or behind what waits for them?
     #[inline]
     fn waits_its_turn(&self, request: &Request, store: &Store, io: &DeviceIo) -> bool {

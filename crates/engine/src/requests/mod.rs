@@ -97,12 +97,6 @@ impl Requests {
         self.tasks.len()
     }
 
-    /// Is nothing under way? Others may be held back.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.tasks.is_empty()
-    }
-
     // ---- requests that have not begun ----
 
     /// Requests that wait for room in a commit, or for a clone, the oldest first.
@@ -124,24 +118,9 @@ impl Requests {
         self.held_back.pop_front().expect("the caller looked at it");
     }
 
-    fn pace(&mut self, request: Request) {
-        assert!(request.op != Op::Flush, "a FLUSH adds nothing that is to be recorded");
-        self.paced.push_back(request);
-    }
-
-    /// Does a write wait whose bytes this read is to see?
-    fn paces_write_before(&self, read: &Request) -> bool {
-        let end = |request: &Request| request.offset_bytes.saturating_add(request.length_bytes);
-        self.paced.iter().any(|write| {
-            write.object == read.object
-                && write.offset_bytes < end(read)
-                && read.offset_bytes < end(write)
-        })
-    }
-
-    /// Requests that have not begun.
-    pub(crate) fn not_begun(&self) -> usize {
-        self.held_back.len() + self.paced.len()
+    /// Requests under way, and those that have not begun.
+    pub(crate) fn accepted(&self) -> usize {
+        self.len() + self.held_back.len() + self.paced.len()
     }
 
     /// Must a request for this object wait behind an earlier one?

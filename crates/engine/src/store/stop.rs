@@ -26,7 +26,7 @@ impl Store {
         if !io.is_stopping() {
             return;
         }
-        if !requests.is_empty() || requests.not_begun() > 0 {
+        if requests.accepted() > 0 {
             return;
         }
         if io.is_fixed() || self.commit.is_broken() {
