@@ -118,7 +118,15 @@ impl Requests {
         );
         io.note_request();
         policy.steering.note_arrival(request, io);
+        if io.phase() != Phase::Running {
+            return io.refuse_request(request, IoError::Stopping);
+        }
         if self.waits_its_turn(request, store, io) {
+            // one that is refused does not wait for that
+            let checked = check_request(request, &mut volumes.objects, io, &store.metadata);
+            if let Err(error) = checked {
+                return io.refuse_request(request, error);
+            }
             io.stats_mut().writes_paced += u64::from(request.op.is_write());
             return self.pace(*request);
         }
@@ -245,9 +253,6 @@ pub(crate) fn check_request(
     io: &DeviceIo,
     metadata: &MetadataHomes,
 ) -> Result<Option<(Logical, Logical)>, IoError> {
-    if io.phase() != Phase::Running {
-        return Err(IoError::Stopping);
-    }
     let found = objects.locate(request.object)?;
     if request.op.is_write() && metadata.is_degraded() {
         return Err(IoError::ReadOnly);
