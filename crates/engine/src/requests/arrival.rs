@@ -123,7 +123,7 @@ impl Requests {
         }
         if self.waits_its_turn(request, store, io) {
             // one that is refused does not wait for that
-            let checked = check_request(request, &mut volumes.objects, io, &store.metadata);
+            let checked = check_request(request, &mut volumes.objects, &store.metadata);
             if let Err(error) = checked {
                 return io.refuse_request(request, error);
             }
@@ -182,7 +182,7 @@ impl Requests {
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
-        match check_request(request, &mut volumes.objects, io, &store.metadata) {
+        match check_request(request, &mut volumes.objects, &store.metadata) {
             Ok(_) if waits_for_a_clone(request, self, &volumes.sharing) => self.hold_back(*request),
             Ok(Some((first, end))) => {
                 self.enter(Task::new(*request, first, end), store, policy, io)
@@ -250,7 +250,6 @@ impl Requests {
 pub(crate) fn check_request(
     request: &Request,
     objects: &mut Objects,
-    io: &DeviceIo,
     metadata: &MetadataHomes,
 ) -> Result<Option<(Logical, Logical)>, IoError> {
     let found = objects.locate(request.object)?;
