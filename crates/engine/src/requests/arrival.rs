@@ -291,7 +291,6 @@ pub(crate) fn check_request(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::fixture::drives;
     use tandem_block::{GIB, Instant, ObjectId, RequestId};
 
     /// Each kind of request at its longest, and a sector beyond that, and over the end.
@@ -299,14 +298,13 @@ mod tests {
     fn requests_are_bounded_in_length() {
         const VOLUME: ObjectId = ObjectId(1);
         const BLOCKS: u64 = 8 * GIB / BLOCK_BYTES;
-        let (mut io, metadata) = (drives(1, 0), MetadataHomes::default());
-        io.enter(Phase::Running);
+        let metadata = MetadataHomes::default();
         let mut objects = Objects::new(BLOCKS);
         objects.create(VOLUME, "vol0", BLOCKS * BLOCK_BYTES).expect("there is room");
         let mut check = |op, offset, length| {
             let request =
                 Request::new(RequestId(1), VOLUME, op, (offset, length), Instant::default());
-            check_request(&request, &mut objects, &io, &metadata)
+            check_request(&request, &mut objects, &metadata)
         };
         let zeroed_max = 4 * GIB - SECTOR_BYTES;
         let lengths = [
