@@ -108,13 +108,15 @@ fn describe(status: &Status) -> String {
     ));
     out.push_str(&memory(status));
     out.push_str(&format!(
-        "Redirected: {} writes, {}. Fragments {}, merge reads {}, commits {}, checkpoints {}.\n",
+        "Redirected: {} writes, {}. Fragments {}, merge reads {}, commits {}, checkpoints {}. \
+         Writes that waited for these: {}.\n",
         table::count(status.redirected.requests),
         table::bytes(status.redirected.bytes),
         table::count(status.fragments),
         table::count(status.merge_reads),
         table::count(status.commits),
         table::count(status.checkpoints),
+        table::count(status.writes_paced),
     ));
     out.push_str(&read_back(&status.read_back));
     out.push_str(&status.tiers.as_ref().map(tiers).unwrap_or_default());

@@ -122,8 +122,8 @@ pub struct AreaSizes {
     /// Leaves of the map that one checkpoint takes, or a few more. What it has left, the next one takes at once.
     /// What pointed where before stays in memory until it is durable: 24 bytes for each of them.
     pub part_leaves: NonZeroU64,
-    /// Blocks that were written and that no commit names yet. While there are so many, writes wait. Default 2^20 (guess):
-    /// in the worst order they take 30 MiB of memory.
+    /// Blocks that were written to SSDs, and ranges that were discarded, that no commit names yet. While there are so
+    /// many, writes wait. Default 2^20 (guess): in the worst order they take 30 MiB of memory.
     pub uncommitted_blocks_max: NonZeroU64,
 }
 

@@ -71,6 +71,10 @@ pub struct Status {
     pub fragments: u64,
     pub merge_reads: u64,
     pub backpressure_ns: u64,
+    /// Writes that waited, before they began, for commits or for a checkpoint.
+    pub writes_paced: u64,
+    /// Times that a commit waited for room that a checkpoint was to make.
+    pub commits_without_room: u64,
     pub commits: u64,
     pub commits_gathered: u64,
     pub checkpoints: u64,
@@ -125,6 +129,8 @@ impl Status {
             fragments: stats.fragments,
             merge_reads: stats.merge_reads,
             backpressure_ns: stats.backpressure_ns,
+            writes_paced: stats.writes_paced,
+            commits_without_room: stats.commits_without_room,
             commits: stats.commits,
             commits_gathered: stats.commits_gathered,
             checkpoints: stats.checkpoints,

@@ -4,7 +4,7 @@
 //! flipped; a read that compares every copy answers right and names that place, and no other.
 
 use std::collections::BTreeSet;
-use tandem_block::{BLOCK_BYTES, DeviceId, Op, Request, RequestId, Rng};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError, Op, Request, RequestId, Rng};
 use tandem_drives::media::CutMode;
 use tandem_engine::map::{Logical, Place, PlaceRole};
 use tandem_engine::tier::{Intention, Tier, TierView};
@@ -50,10 +50,11 @@ fn read(sim: &mut Simulation, (offset, length): (u64, u64)) -> bool {
         let mut is_done = false;
         loop {
             sim.drain_done(|done| {
-                // others may read a copy that is the only one by then
+                // who waits behind a write may read the damaged copy when it is the only one, and is told so
                 let is_own = done.request == id;
                 is_done |= is_own;
-                sound &= !is_own || done.status.is_ok();
+                let is_told = !is_own && matches!(done.status, Err(IoError::Checksum(_)));
+                sound &= done.status.is_ok() || is_told;
             });
             if is_done {
                 break;

@@ -581,8 +581,7 @@ fn base_unpinned() {
 /// A home counts for the version that was copied, and the slot holds a newer one.
 #[test]
 fn home_by_slot() {
-    let lines = ["service/ssd-first/1020", "service/even-split/1020"];
-    caught_by(Mutant::HomeBySlot, &lines, "checksum mismatch on device 1 and no good copy");
+    caught_by(Mutant::HomeBySlot, &["service/hdd-only/60007"], "is at home as");
 }
 
 /// The only SSD is rolled back, and the drive that follows knows better.
@@ -628,7 +627,7 @@ fn never_tries_again() {
 /// Another copy is read, newer than the fragments that are laid over it.
 #[test]
 fn keeps_old_fragments() {
-    let lines = ["rolled/ssd-first/973", "rolled/ssd-first/1215"];
+    let lines = ["rolled/ssd-first/20565", "rolled/ssd-first/60060"];
     caught_by(Mutant::KeepsOldFragments, &lines, "read of block");
 }
 

@@ -1,15 +1,17 @@
 //! Do writes wait for commits and checkpoints, so that neither memory nor the journal runs full?
 
-use tandem_block::KIB;
+use tandem_block::{BLOCK_BYTES, Duration, KIB, Op, Request, RequestId};
+use tandem_engine::Engine;
+use tandem_sim::Simulation;
 use tandem_sim::campaign::{ALWAYS, Campaign};
 use tandem_sim::coverage::{Coverage, Met};
 use tandem_sim::pool::SwarmConfig;
-use tandem_sim::swarm::Run;
+use tandem_sim::swarm::{Run, VOLUME};
 
 /// Writes that come without a pause, and SSDs whose flush takes longer than some hundred of them.
 fn without_a_pause(uncommitted_blocks_max: u64) -> SwarmConfig {
     let mut config = SwarmConfig::squeezed(1, "ssd-first", 3_000);
-    config.shape.pause = tandem_block::Duration::ZERO;
+    config.shape.pause = Duration::ZERO;
     config.shape.depth = 32;
     config.tuning.ssd_latency_ns = (40_000, 20_000_000);
     config.tuning.uncommitted_blocks_max = uncommitted_blocks_max;
@@ -22,7 +24,7 @@ fn run(config: SwarmConfig) -> (u64, u64) {
     let mut run = Run::new(config).expect("a pool");
     let mut most = 0;
     while run.step().unwrap_or_else(|failure| panic!("{failure}")) {
-        most = most.max(run.sim.engine.map().pending_blocks());
+        most = most.max(run.sim.engine.map().uncommitted());
     }
     (most, run.sim.engine.stats().writes_paced)
 }
@@ -54,4 +56,34 @@ fn no_power_cut_while_writes_wait_breaks_the_promise() {
         met += campaign.run(run).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
     }
     assert!(met.get(Met::Crashes) > 20, "{met}");
+}
+
+/// Zeroing what holds nothing changes nothing: its commit has nothing to write, and ends at once.
+#[test]
+fn a_commit_with_nothing_to_write_lets_writes_begin() {
+    let mut config = SwarmConfig::tiny(1, "ssd-first", 0);
+    config.shape.volume_bytes = 64 * BLOCK_BYTES;
+    config.tuning.uncommitted_blocks_max = 1;
+    let engine = Engine::new(config.engine(true)).expect("a valid configuration");
+    let mut sim = Simulation::new(engine, config.drives(), true);
+    sim.start().expect("a pool");
+    let began = sim.now;
+    for block in 0..64 {
+        let range = (block * BLOCK_BYTES, BLOCK_BYTES);
+        sim.request(&Request::new(RequestId(block), VOLUME, Op::WriteZeroes, range, sim.now));
+    }
+    let mut answered = 0;
+    while answered < 64 {
+        assert!(sim.step(), "{answered} of 64 are answered, and nothing is due");
+        sim.drain_done(|answer| {
+            answer.status.expect("no faults");
+            answered += 1;
+        });
+    }
+    assert!(sim.engine.stats().writes_paced > 50);
+    let took = sim.now.since(began);
+    assert!(
+        took < Duration::from_ms(1),
+        "nothing is written to any drive, and yet it took {took:?}"
+    );
 }

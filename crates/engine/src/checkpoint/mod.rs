@@ -202,8 +202,8 @@ impl Checkpoint {
 
     /// Does the journal fill faster than it is written, so that commits would find no room before its end?
     pub(crate) fn is_outrun(&self, journal: &Journal) -> bool {
-        (matches!(self.stage, Stage::Pages | Stage::Places) || self.has_more())
-            && self.pace.is_outrun(journal)
+        let goes_on = self.stage != Stage::Idle || self.has_more();
+        goes_on && !self.has_failed() && self.pace.is_outrun(journal)
     }
 
     /// May one begin, if it is wanted?
@@ -247,7 +247,7 @@ impl Checkpoint {
         self.carrying = Carrying::default();
         let dirty = parts.map.take_dirty_groups();
         parts.metadata_replica.checkpoint_begins(&dirty, mark, self.replay_sequence, parts.io);
-        self.pace = Pace::of(&dirty, mark.0, parts.journal);
+        self.pace = Pace::of(&dirty, parts.kept_bytes, parts.journal);
         self.places = PlacesWrite::of(dirty);
     }
 
@@ -661,6 +661,7 @@ mod tests {
                 checksums: &mut checksums,
                 objects: &mut objects,
                 batches,
+                kept_bytes: 0,
             };
             if std::mem::take(&mut begins) {
                 checkpoint.begin(&mut parts);

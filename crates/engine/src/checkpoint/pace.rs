@@ -12,7 +12,7 @@ const IN_FLIGHT_MAX: u32 = 4;
 const IN_FLIGHT_BEHIND_MAX: u32 = 16;
 /// Pages of the table of objects in flight at once: composing one takes some 20 us.
 pub(super) const TABLE_IN_FLIGHT_MAX: u32 = 1;
-/// The journal may be ahead by this share of its ring (guess).
+/// The journal may be ahead by this share of its ring. As much is left for commits behind the last page (guess).
 const AHEAD_SHARE: u64 = 16;
 
 /// How far a round of checkpoints is, and how much room it found in the journal.
@@ -22,16 +22,18 @@ pub(super) struct Pace {
     groups: u64,
     carried: u64,
     placed: u64,
-    /// Position in the journal, and bytes behind it that commits could use.
+    /// Position in the journal, and bytes behind it that writes may fill.
     from: u64,
     room_bytes: u64,
 }
 
 impl Pace {
-    /// A round begins, at this position of the journal.
-    pub(super) fn of(dirty: &Marks, from: u64, journal: &Journal) -> Pace {
-        let room_bytes = journal.room_for_commits();
-        Pace { groups: dirty.count(), carried: 0, placed: 0, from, room_bytes }
+    /// A round begins. `kept_bytes`: of the journal, for changes of objects.
+    pub(super) fn of(dirty: &Marks, kept_bytes: u64, journal: &Journal) -> Pace {
+        // commits that somebody waits for go on while the rest of the checkpoint is written
+        let taken_bytes = kept_bytes + journal.ring_bytes() / AHEAD_SHARE;
+        let room_bytes = journal.room_for_commits().saturating_sub(taken_bytes);
+        Pace { groups: dirty.count(), carried: 0, placed: 0, from: journal.mark().0, room_bytes }
     }
 
     /// Checksums were carried into a page. `is_of_round`: of a group that had changed when the round began.
@@ -64,7 +66,7 @@ impl Pace {
         let (done, all) = (u128::from(self.carried + self.placed), u128::from(2 * self.groups));
         let in_step = (u128::from(self.room_bytes) * done).checked_div(all);
         let in_step = in_step.map_or(self.room_bytes, |bytes| bytes as u64);
-        filled > in_step + journal.ring_bytes() / AHEAD_SHARE
+        filled > (in_step + journal.ring_bytes() / AHEAD_SHARE).min(self.room_bytes)
     }
 }
 
@@ -81,7 +83,8 @@ mod tests {
         journal
     }
 
-    /// A round of 100 groups finds 32 MiB in use, so commits can use 16 MiB of the 64, and be 4 MiB ahead.
+    /// A round of 100 groups finds 32 MiB in use. So commits can use 16 MiB of the 64, of which 4 are left, and 2 are kept
+    /// for objects. Writes may be 4 MiB ahead.
     #[test]
     fn the_journal_fills_no_faster_than_the_checkpoint_is_written() {
         let mut dirty = Marks::new(1000);
@@ -89,15 +92,18 @@ mod tests {
         for (carried, placed, filled_mib, is_outrun) in [
             (0, 0, 4, false),
             (0, 0, 5, true),
-            (50, 0, 8, false),
-            (50, 0, 9, true),
-            (100, 0, 12, false),
-            (100, 50, 13, false),
-            (100, 50, 17, true),
-            (100, 100, 20, false),
+            (50, 0, 6, false),
+            (50, 0, 7, true),
+            (100, 0, 9, false),
+            (100, 0, 10, true),
+            (100, 50, 10, false),
+            (100, 50, 11, true),
+            (100, 100, 10, false),
+            // the rest is for commits that somebody waits for
+            (100, 100, 11, true),
         ] {
             let mut journal = with_used(32 * MIB);
-            let mut pace = Pace::of(&dirty, journal.mark().0, &journal);
+            let mut pace = Pace::of(&dirty, 2 * MIB, &journal);
             (0..carried).for_each(|_| pace.note_carried(true));
             pace.note_carried(false);
             pace.note_placed(placed);
@@ -113,14 +119,14 @@ mod tests {
         let mut dirty = Marks::new(8);
         dirty.mark(3);
         let mut journal = with_used(32 * MIB);
-        let mut pace = Pace::of(&dirty, journal.mark().0, &journal);
-        journal.place(11 * MIB);
+        let mut pace = Pace::of(&dirty, 0, &journal);
+        journal.place(10 * MIB);
         assert!(pace.is_outrun(&journal));
         pace.note_carried_all(false);
         assert!(pace.is_outrun(&journal));
         pace.note_carried_all(true);
         assert!(!pace.is_outrun(&journal));
-        let nothing = Pace::of(&Marks::new(8), journal.mark().0, &journal);
+        let nothing = Pace::of(&Marks::new(8), 0, &journal);
         assert!(!nothing.is_outrun(&journal), "one in which nothing changed");
     }
 }

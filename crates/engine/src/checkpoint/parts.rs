@@ -21,6 +21,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) checksums: &'a mut BlockChecksums,
     pub(crate) objects: &'a mut Objects,
     pub(crate) batches: Batches,
+    /// Of the journal, for changes of objects.
+    pub(crate) kept_bytes: u64,
 }
 
 impl Parts<'_> {

@@ -229,7 +229,7 @@ impl Engine {
             self.stop_if_durable();
             self.dispatch_all();
         }
-        while self.go_on() {
+        while self.go_on() || self.lets_paced_begin() {
             self.run_requests();
             self.dispatch_all();
         }
@@ -268,18 +268,25 @@ impl Engine {
 
     /// What waits for room in a commit, and the commit.
     fn run_requests(&mut self) {
-        let Engine { io, store, volumes, requests, policy, .. } = self;
-        requests.run_paced(store, volumes, policy, io);
-        volumes.run_held_back(store, requests, policy, io);
-        self.go_on();
-        let Engine { io, store, volumes, requests, policy, .. } = self;
-        volumes.run_batches(store, requests, policy, io);
-        self.go_on();
-        self.run_commit();
-        // a commit with nothing to write ends at once, and whoever it lets go on may wait for the next one
-        while self.go_on() {
+        loop {
+            let Engine { io, store, volumes, requests, policy, .. } = self;
+            requests.run_paced(store, volumes, policy, io);
+            volumes.run_held_back(store, requests, policy, io);
+            self.go_on();
+            let Engine { io, store, volumes, requests, policy, .. } = self;
+            volumes.run_batches(store, requests, policy, io);
+            self.go_on();
             self.run_commit();
+            // a commit with nothing to write ends at once: who has waited for its end may go on, and no event follows
+            if !self.go_on() && !self.lets_paced_begin() {
+                return;
+            }
         }
+    }
+
+    /// May writes begin that waited for commits or for a checkpoint? These have gone on, or never will.
+    fn lets_paced_begin(&self) -> bool {
+        self.requests.lets_paced_begin(&self.store, &self.io)
     }
 
     fn run_commit(&mut self) {

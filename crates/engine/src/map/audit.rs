@@ -100,6 +100,12 @@ impl Map {
         found
     }
 
+    /// What takes memory until a commit names it: blocks that were written to SSDs, and ranges of all others. A range that
+    /// was discarded or removed is one, however long it is. What waits for a hard drive is bounded by its tail.
+    pub fn uncommitted(&self) -> u64 {
+        self.pending_ssd_blocks + self.pending.ready.len() as u64
+    }
+
     /// Blocks that wait for no hard drive before they are recorded: as counted, and one by one.
     pub(crate) fn pending_counts(&self) -> (u64, u64) {
         let count =

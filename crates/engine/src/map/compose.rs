@@ -110,6 +110,9 @@ impl Map {
                 assert!(self.pending_blocks >= touch.count, "what waits is counted");
                 self.pending_blocks -= touch.count;
             }
+            if matches!(queue, Queue::Ssd) {
+                self.pending_ssd_blocks -= touch.count;
+            }
             for i in 0..touch.count {
                 let block = touch.logical + i;
                 let hint = if slot == NONE { NONE } else { slot + i };
@@ -150,7 +153,10 @@ impl Map {
         assert!(rest.touch.count > 0, "a batch that is cut short leaves some blocks");
         let pending = match queue {
             Queue::Ready => &mut self.pending.ready,
-            Queue::Ssd => &mut self.pending.ssd,
+            Queue::Ssd => {
+                self.pending_ssd_blocks += rest.touch.count;
+                &mut self.pending.ssd
+            }
             Queue::Hdd(device) => {
                 self.pending.hdd[device].push(rest);
                 self.pending.hdd_durable[device] = true;

@@ -135,6 +135,8 @@ pub struct Map {
     displaced: Displaced,
     pending: Pending,
     pending_blocks: u64,
+    /// Those of them that wait for a flush of the SSDs.
+    pending_ssd_blocks: u64,
     /// Durable by a flush, but not recorded, because another place of the block was not.
     durable: HashSet<Slot, FixedState>,
     /// Log slots written since the last flush of their drive, and by which write: a slot may be written
@@ -173,6 +175,7 @@ impl Map {
                 ..Pending::default()
             },
             pending_blocks: 0,
+            pending_ssd_blocks: 0,
             durable: HashSet::default(),
             log_volatile: HashMap::default(),
             freed: Vec::new(),
@@ -502,6 +505,7 @@ impl Map {
             (&mut self.pending.hdd[usize::from(device.0)], slot)
         } else {
             self.pending_blocks += touch.count;
+            self.pending_ssd_blocks += touch.count;
             (&mut self.pending.ssd, slot)
         };
         let hinted = Hinted { touch, slot: hint };

@@ -289,7 +289,8 @@ impl Pages {
         for before in std::mem::take(&mut self.undo) {
             // what it pointed to, the durable root does not name any more
             let is_moved = before.pointer().page() != self.tree.get(before.at()).page();
-            if let Some(page) = before.pointer().page().filter(|_| is_moved || !self.in_place) {
+            let page = before.pointer().page().filter(|_| is_moved || !self.in_place);
+            if let Some(page) = page.filter(|&page| !self.old.get(page as usize)) {
                 self.old.mark(page as usize);
                 self.old_count += 1;
             }
@@ -352,7 +353,7 @@ impl Pages {
         Some((pointer, PageWrite { page, bytes }))
     }
 
-    /// A page: a free one, or else one of the root before the durable one, the oldest first.
+    /// A page: a free one, or else one of the root before the durable one, the lowest first.
     fn take(&mut self) -> Option<u64> {
         if let Some(page) = self.space.take() {
             return Some(page);

@@ -158,6 +158,12 @@ impl Requests {
         }
     }
 
+    /// Does one wait that need not wait any more?
+    #[inline]
+    pub(crate) fn lets_paced_begin(&self, store: &Store, io: &DeviceIo) -> bool {
+        !self.paced.is_empty() && !are_writes_paced(store, io)
+    }
+
     /// Requests begin that waited until commits and the checkpoint could follow.
     #[inline]
     pub(crate) fn run_paced(
@@ -167,7 +173,7 @@ impl Requests {
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
-        while !self.paced.is_empty() && !are_writes_paced(store, io) {
+        while self.lets_paced_begin(store, io) {
             let request = self.paced.pop_front().expect("one waits");
             self.admit(&request, store, volumes, policy, io);
         }

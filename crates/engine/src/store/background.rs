@@ -312,6 +312,7 @@ impl Store {
         io: &mut DeviceIo,
     ) {
         let batches = self.batches();
+        let kept_bytes = volumes.journal_bytes_kept(self.journal.ring_bytes());
         let begins = self.checkpoint.is_idle();
         self.memory.fit(&self.map, &mut self.checksums, &self.metadata_replica);
         self.checksums.evict(); // where the map has grown
@@ -324,6 +325,7 @@ impl Store {
             checksums: &mut self.checksums,
             objects: &mut volumes.objects,
             batches,
+            kept_bytes,
         };
         if begins {
             self.checkpoint.begin(&mut parts);

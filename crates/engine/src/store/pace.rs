@@ -10,9 +10,9 @@ use crate::map::journal::Journal;
 use crate::metadata::MetadataHomes;
 use crate::store::commit::Commit;
 
-/// Are there so many blocks that no commit names yet that no more should join them?
+/// Is there so much that no commit names yet that no more should join it?
 pub(crate) fn has_too_much_uncommitted(map: &Map, io: &DeviceIo) -> bool {
-    map.pending_blocks() >= io.config().areas.uncommitted_blocks_max.get()
+    map.uncommitted() >= io.config().areas.uncommitted_blocks_max.get()
 }
 
 /// Shall writes that come now wait? Commits and the checkpoint under way go on without them.
