@@ -76,6 +76,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let _ =
         writeln!(text, "\nSettings, as in --policy mios-d:queue_length=3; given are the defaults");
     policies.iter().for_each(|policy| settings(policy.name, &policy.settings, &mut text));
+    let _ = writeln!(
+        text,
+        "\n`tandem replay --policy bare` is no policy: it shows what the hard drive does alone, and bare-ssd the SSD."
+    );
     let _ = write!(text, "\n{}", table("<tier", &tiers));
     let _ = writeln!(
         text,

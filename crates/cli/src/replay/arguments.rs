@@ -1,6 +1,7 @@
 //! What can `tandem replay` be told? (design, "The command line")
 
 use super::Settings;
+use super::way::{self, Way};
 use crate::failure::Failure;
 use crate::policy;
 use crate::report::names::{durability_name, placement_name};
@@ -25,8 +26,8 @@ pub struct Arguments {
     /// The traces' format; `auto` looks at the first lines
     #[arg(long, value_name = "F", default_value = "auto")]
     pub format: String,
-    /// Policies, comma-separated, with settings as in mios-d:queue_length=2; or `all`
-    /// [default: ssd-first,mios-d,mios-e]
+    /// Policies, comma-separated, with settings as in mios-d:queue_length=2; or `all`; or `bare`, the
+    /// hard drive alone, or `bare-ssd`, to compare with [default: ssd-first,mios-d,mios-e]
     #[arg(long, value_name = "P,P,...")]
     pub policy: Option<String>,
     /// Tiers and caches, comma-separated, with settings as in hot-dst:interval=5s; or `all`. Each is
@@ -149,13 +150,25 @@ impl Arguments {
         };
         let drives = (config.ssds.len(), config.hdds.len());
         let alone = self.tier.as_ref().map(|_| "ssd-first");
-        let policies = policy::over(self.policy.as_deref().or(alone), drives)?;
+        let (bare, named) = match &self.policy {
+            Some(text) => way::take_bare(text, drives)?,
+            None => (Vec::new(), alone.map(str::to_owned)),
+        };
+        let policies = match named {
+            None if !bare.is_empty() => Vec::new(),
+            named => policy::over(named.as_deref(), drives)?,
+        };
         let tiers = policy::tiers(self.tier.as_deref())?;
         let pairs = |steer: &SteerConfig| {
             let steer = steer.clone();
-            tiers.clone().into_iter().map(move |tier| (steer.clone(), tier)).collect::<Vec<_>>()
+            tiers
+                .clone()
+                .into_iter()
+                .map(move |tier| Way::Pool(steer.clone(), tier))
+                .collect::<Vec<_>>()
         };
-        let choices = policies.iter().flat_map(pairs).collect();
+        let pools = policies.iter().flat_map(pairs);
+        let choices = bare.into_iter().map(Way::Bare).chain(pools).collect();
         let promises = super::promises::Wanted::of(self)?;
         Ok(Settings { choices, speedup, config, promises })
     }
@@ -232,8 +245,7 @@ mod tests {
     #[test]
     fn defaults_are_the_contracts() {
         let Ok(settings) = settings("t") else { panic!("defaults are sound") };
-        let labels: Vec<String> =
-            settings.choices.iter().map(|(steer, tier)| policy::label_both(steer, tier)).collect();
+        let labels: Vec<String> = settings.choices.iter().map(Way::label).collect();
         assert_eq!(labels, ["ssd-first", "mios-d", "mios-e"]);
         let config = &settings.config;
         assert_eq!((config.ssds[0].spec.name.as_str(), config.ssds.len()), ("960evo", 1));
@@ -248,8 +260,7 @@ mod tests {
     fn every_tier_meets_every_policy() {
         let labels = |line| {
             let Ok(settings) = settings(line) else { panic!("{line}") };
-            let label = |(steer, tier): &(_, _)| policy::label_both(steer, tier);
-            settings.choices.iter().map(label).collect::<Vec<String>>()
+            settings.choices.iter().map(Way::label).collect::<Vec<String>>()
         };
         assert_eq!(
             labels("t --tier none,hot-dst,interval=5s"),
@@ -258,6 +269,9 @@ mod tests {
         let both = "t --tier none,cold-dst --policy mios-d,serw";
         assert_eq!(labels(both), ["mios-d", "mios-d + cold-dst", "serw", "serw + cold-dst"]);
         assert_eq!(labels("t --tier all").len(), tandem_engine::tier::TIERS.len());
+        assert_eq!(labels("t --policy bare,bare-ssd"), ["bare-hdd", "bare-ssd"]);
+        let beside = "t --tier none,hot-dst --policy ssd-first,bare";
+        assert_eq!(labels(beside), ["bare-hdd", "ssd-first", "hot-dst"]);
     }
 
     #[test]
@@ -285,6 +299,7 @@ mod tests {
             ("t --tier none:extent=4KiB", "no settings"),
             ("t --policy serw --hdd none", "redirects to a hard drive"),
             ("t --policy even-split", "needs 2 SSDs"),
+            ("t --policy bare-hdd --hdd none", "name an --hdd"),
         ] {
             let Err(Failure::Usage(text)) = settings(line) else { panic!("{line} was taken") };
             assert!(text.contains(want), "{line}: {text}");

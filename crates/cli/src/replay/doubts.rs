@@ -8,15 +8,27 @@ const IDLE_PPM: u64 = 20_000;
 /// A run shorter than this has hardly left the drives' buffers, in ns. Guess: one commit interval.
 const WARM_UP_NS: u64 = 1_000_000_000;
 
+/// Sentences about a drive alone, most important first; none if all is well.
+pub fn of_bare(result: &RunResult) -> Vec<String> {
+    errors(result).into_iter().chain(shortness(result)).collect()
+}
+
+fn errors(result: &RunResult) -> Option<String> {
+    let errors = result.latencies.errors;
+    let text = format!("{errors} requests ended with an error: their latencies are not counted");
+    (errors > 0).then_some(text)
+}
+
+fn shortness(result: &RunResult) -> Option<String> {
+    let took = tandem_block::Duration::from_ns(result.elapsed_ns);
+    let text = format!("the run lasted {took} of virtual time: it ended in the drives' buffers");
+    (result.elapsed_ns < WARM_UP_NS).then_some(text)
+}
+
 /// Sentences, most important first; none if all is well.
 pub fn of(steer: &SteerConfig, result: &RunResult, config: &ReplayConfig) -> Vec<String> {
     let mut doubts = Vec::new();
-    if result.latencies.errors > 0 {
-        let errors = result.latencies.errors;
-        doubts.push(format!(
-            "{errors} requests ended with an error: their latencies are not counted"
-        ));
-    }
+    doubts.extend(errors(result));
     let of_role = |role| result.devices.iter().filter(move |device| device.role == role);
     let busiest =
         result.devices.iter().map(|device| device.gauge.gross_ppm()).max().unwrap_or_default();
@@ -31,12 +43,7 @@ pub fn of(steer: &SteerConfig, result: &RunResult, config: &ReplayConfig) -> Vec
     {
         doubts.push("no SSD queue was ever longer than one: nothing to steer by".into());
     }
-    if result.elapsed_ns < WARM_UP_NS {
-        doubts.push(format!(
-            "the run lasted {} of virtual time: it ended in the drives' buffers",
-            tandem_block::Duration::from_ns(result.elapsed_ns)
-        ));
-    }
+    doubts.extend(shortness(result));
     let redirects = steer.entry().is_some_and(|entry| entry.redirects());
     if redirects {
         if config.hdds.is_empty() {

@@ -5,12 +5,12 @@ pub mod doubts;
 pub mod pace;
 mod promises;
 mod tables;
+mod way;
 
 pub use arguments::Arguments;
 
 use crate::failure::Failure;
 use crate::input::{KEPT_MAX, Loaded, Reading, Source};
-use crate::policy;
 use crate::report::html;
 use crate::report::json::{self, Document};
 use crate::report::print_json;
@@ -18,9 +18,9 @@ use anyhow::Context as _;
 use pace::{bar, counted, threads};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
-use tandem_engine::{SteerConfig, TierConfig};
-use tandem_sim::replay::{Plan, ReplayConfig, RunResult, plan, replay};
+use tandem_sim::replay::{Plan, ReplayConfig, ReplayError, RunResult, bare, plan, replay};
 use tandem_traces::transform::Speedup;
+use way::Way;
 
 /// Does it.
 ///
@@ -51,8 +51,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// What the command line asks for, read and checked.
 pub struct Settings {
-    /// What is replayed: policies, each with each tier.
-    choices: Vec<(SteerConfig, TierConfig)>,
+    /// What is replayed: drives alone, and policies, each with each tier.
+    choices: Vec<Way>,
     speedup: Speedup,
     config: ReplayConfig,
     promises: promises::Wanted,
@@ -129,9 +129,12 @@ fn one(
     let results = all_policies(settings, &loaded, &plan)?;
     let mut document = json::document(&loaded, &config, &plan, &arguments.speedup);
     let mut runs = Vec::new();
-    for ((steer, tier), result) in settings.choices.iter().zip(results) {
-        let label = policy::label_both(steer, tier);
-        let doubts = doubts::of(steer, &result, &config);
+    for (way, result) in settings.choices.iter().zip(results) {
+        let label = way.label();
+        let doubts = match way {
+            Way::Pool(steer, _) => doubts::of(steer, &result, &config),
+            Way::Bare(_) => doubts::of_bare(&result),
+        };
         document.runs.push(json::run(label.clone(), &result, doubts.clone()));
         runs.push((label, result, doubts));
     }
@@ -147,13 +150,10 @@ fn all_policies(
 ) -> Result<Vec<RunResult>, Failure> {
     let arrivals = loaded.survey.requests + loaded.survey.flushes;
     let progress = bar(Some(arrivals * settings.choices.len() as u64));
-    let one = |(steer, tier): &(SteerConfig, TierConfig)| {
-        let (steer, tier) = (steer.clone(), tier.clone());
-        let label = policy::label_both(&steer, &tier);
-        let config = ReplayConfig { steer, tier, ..settings.config.clone() };
+    let one = |way: &Way| {
         loaded.replay(settings.speedup, |arrivals| {
-            replay(&config, plan, counted(arrivals, &progress))
-                .with_context(|| format!("{} under {label}", loaded.name))
+            run_way(way, settings, loaded, plan, counted(arrivals, &progress))
+                .with_context(|| format!("{} under {}", loaded.name, way.label()))
         })
     };
     let threads = threads(plan).min(settings.choices.len());
@@ -165,4 +165,23 @@ fn all_policies(
     };
     progress.finish_and_clear();
     results
+}
+
+fn run_way(
+    way: &Way,
+    settings: &Settings,
+    loaded: &Loaded,
+    plan: &Plan,
+    arrivals: impl Iterator<Item = tandem_block::Arrival>,
+) -> Result<RunResult, ReplayError> {
+    match way {
+        Way::Pool(steer, tier) => {
+            let (steer, tier) = (steer.clone(), tier.clone());
+            replay(&ReplayConfig { steer, tier, ..settings.config.clone() }, plan, arrivals)
+        }
+        Way::Bare(role) => {
+            let (config, plan) = bare(&settings.config, &loaded.survey, *role)?;
+            replay(&config, &plan, arrivals)
+        }
+    }
 }

@@ -9,6 +9,7 @@
 //!                 result
 //! ```
 
+mod bare;
 mod config;
 mod costs;
 mod gauge;
@@ -21,6 +22,7 @@ mod survey;
 mod tests;
 pub mod timeline;
 
+pub use bare::bare;
 pub use config::{Budgets, DriveChoice, ReadBack, ReplayConfig, ReplayError, Resident};
 pub use costs::costs;
 pub use gauge::GaugeSummary;

@@ -24,6 +24,8 @@ const LOG_PERCENT_MAX: u64 = 80;
 /// One drive as it will be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedDrive {
+    /// Which drive of the pool it is, from 0: seeds its model.
+    pub number: usize,
     /// The spec's name.
     pub name: String,
     /// SSD or hard drive.
@@ -86,8 +88,8 @@ pub fn plan(config: &ReplayConfig, survey: &Survey) -> Result<Plan, ReplayError>
         return Err(ReplayError::TooWide { footprint_bytes });
     }
     let mut drives = Vec::new();
-    for (choice, role) in choices(config) {
-        drives.push(planned(choice, role)?);
+    for (number, (choice, role)) in choices(config).enumerate() {
+        drives.push(planned(number, choice, role)?);
     }
     let mut engine = engine_config(config, survey);
     size_ssds(config, footprint_bytes, &mut drives);
@@ -116,12 +118,13 @@ pub(super) fn choices(config: &ReplayConfig) -> impl Iterator<Item = (&DriveChoi
     ssds.chain(config.hdds.iter().map(|choice| (choice, Role::Hdd)))
 }
 
-fn planned(choice: &DriveChoice, role: Role) -> Result<PlannedDrive, ReplayError> {
+fn planned(number: usize, choice: &DriveChoice, role: Role) -> Result<PlannedDrive, ReplayError> {
     let spec = match choice.size_bytes {
         Some(bytes) => choice.spec.clone().with_capacity_bytes(bytes)?,
         None => choice.spec.clone(),
     };
     Ok(PlannedDrive {
+        number,
         name: spec.name.clone(),
         role,
         model_bytes: spec.capacity_bytes(),

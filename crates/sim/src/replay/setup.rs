@@ -56,12 +56,20 @@ fn drifting(
     Ok(Box::new(Drifting::new(model, planned.drift.clone())))
 }
 
-fn models(config: &ReplayConfig, plan: &Plan) -> Result<Vec<Box<dyn Drive>>, ReplayError> {
+/// The seed of the drive of this number. It is the same whichever other drives are there.
+fn seed_of(config: &ReplayConfig, number: usize) -> u64 {
     let mut seeds = Rng::new(config.seed);
+    for _ in 0..number {
+        seeds.bits();
+    }
+    seeds.split(number as u64).bits()
+}
+
+fn models(config: &ReplayConfig, plan: &Plan) -> Result<Vec<Box<dyn Drive>>, ReplayError> {
     let mut drives = Vec::new();
-    for (index, ((choice, _), planned)) in choices(config).zip(&plan.drives).enumerate() {
+    for ((choice, _), planned) in choices(config).zip(&plan.drives) {
         let options = BuildOptions {
-            seed: seeds.split(index as u64).bits(),
+            seed: seed_of(config, planned.number),
             ssd_state: config.ssd_state,
             capacity_bytes: Some(planned.model_bytes),
             keep_events: false,

@@ -1,7 +1,9 @@
 //! Does a replay begin, count and end as it says?
 
 use super::*;
-use tandem_block::{Arrival, GIB, Instant, MIB, ObjectId, Op, RequestType, Rng, StreamId};
+use tandem_block::{
+    Arrival, DriveOp, DriveOpKind, GIB, Instant, MIB, ObjectId, Op, RequestType, Rng, StreamId,
+};
 use tandem_engine::{Placement, Role, SteerConfig};
 
 fn config(policy: &str) -> ReplayConfig {
@@ -92,6 +94,68 @@ fn m15_a_write_in_two_pieces_is_not_taken_for_a_slow_one() {
     let slow: u64 = took.map(|(_, writes)| writes).sum();
     assert!(slow > 30, "{slow} writes of 12 ms");
     assert_eq!(result.steering.user_slow_writes, slow);
+}
+
+/// One after the other, as a drive takes them from nobody but this test.
+fn asked_directly(role: Role, arrivals: &[Arrival]) -> u64 {
+    let config = config("ssd-first");
+    let choice = if role == Role::Ssd { &config.ssds[0] } else { &config.hdds[0] };
+    let options = tandem_drives::BuildOptions {
+        seed: 1,
+        ssd_state: config.ssd_state,
+        capacity_bytes: choice.size_bytes,
+        keep_events: false,
+    };
+    let mut drive = tandem_drives::build(&choice.spec, options).expect("a model");
+    let mut now = Instant::default();
+    for arrival in arrivals {
+        let kind = match arrival.op {
+            Op::Read => DriveOpKind::Read,
+            Op::Write => DriveOpKind::Write { fua: false },
+            _ => DriveOpKind::Flush,
+        };
+        let (offset_bytes, length_bytes) = (arrival.offset_bytes, arrival.length_bytes);
+        let op = DriveOp { kind, offset_bytes, length_bytes };
+        now = drive.submit(now, op).ack_at;
+    }
+    now.ns
+}
+
+/// Nothing is added and nothing left out: no log, no map, no flush that nobody asks for.
+#[test]
+fn a_drive_alone_does_what_its_model_does() {
+    let mut rng = Rng::new(7);
+    let mut arrivals: Vec<Arrival> = (0..3_000)
+        .map(|_| {
+            let op = if rng.chance_ppm(300_000) { Op::Read } else { Op::Write };
+            arrival(0, op, rng.below(8192) * 65_536, 65_536)
+        })
+        .collect();
+    arrivals.insert(1_000, arrival(0, Op::Flush, 0, 0));
+    let writes = arrivals.iter().filter(|arrival| arrival.op == Op::Write).count() as u64;
+    for role in [Role::Hdd, Role::Ssd] {
+        let config = ReplayConfig { closed_loop: Some(1), ..config("mios-e") };
+        let (config, plan) = bare(&config, &survey(&arrivals), role).expect("it fits");
+        let result = replay(&config, &plan, arrivals.iter().copied()).expect("it runs");
+        let [drive] = result.devices.as_slice() else { panic!("one drive") };
+        assert_eq!((drive.role, drive.stats.flushes), (role, 1));
+        assert_eq!(
+            (drive.stats.write_requests, drive.stats.read_requests),
+            (writes, 3_000 - writes)
+        );
+        assert_eq!((drive.stats.user_bytes, drive.stats.map_bytes), (writes * 65_536, 0));
+        let direct = asked_directly(role, &arrivals);
+        let differs = direct.abs_diff(result.elapsed_ns);
+        assert!(differs * 100 < direct, "{role:?}: {} and {direct} ns", result.elapsed_ns);
+    }
+}
+
+#[test]
+fn a_drive_alone_is_one_that_is_there() {
+    let config = ReplayConfig { hdds: Vec::new(), ..config("ssd-first") };
+    let arrivals = burst(10, 100);
+    let error = bare(&config, &survey(&arrivals), Role::Hdd).err();
+    assert!(matches!(error, Some(ReplayError::NoDrives)), "{error:?}");
 }
 
 /// Formatting is not part of the trace.
