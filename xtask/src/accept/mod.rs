@@ -3,6 +3,7 @@
 //! A line that nobody has built a measurement for says so and fails: it is never passed over.
 
 mod capacity;
+mod destage;
 mod experiments;
 mod house;
 mod ianus;
@@ -50,6 +51,7 @@ const MILESTONES: &[(&str, &[Line])] = &[
     ("trust", trust::LINES),
     ("house", house::LINES),
     ("capacity", capacity::LINES),
+    ("destage", destage::LINES),
 ];
 
 /// Measures the lines of a milestone and prints the table. False if one fails.
