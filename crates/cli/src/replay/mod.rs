@@ -179,9 +179,6 @@ fn run_way(
             let (steer, tier) = (steer.clone(), tier.clone());
             replay(&ReplayConfig { steer, tier, ..settings.config.clone() }, plan, arrivals)
         }
-        Way::Bare(role) => {
-            let (config, plan) = bare(&settings.config, &loaded.survey, *role)?;
-            replay(&config, &plan, arrivals)
-        }
+        Way::Bare(role) => bare(&settings.config, &loaded.survey, *role, arrivals),
     }
 }

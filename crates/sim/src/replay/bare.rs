@@ -5,18 +5,40 @@
 
 use super::config::{ReplayConfig, ReplayError, Resident};
 use super::plan::{Plan, plan};
+use super::result::RunResult;
+use super::run::replay;
 use super::survey::Survey;
-use tandem_block::{DurabilityClass, Duration};
-use tandem_engine::{Placement, Role, SteerConfig, TierConfig};
+use tandem_block::{Arrival, DurabilityClass, Duration};
+use tandem_engine::stats::recorder::served_index;
+use tandem_engine::{Placement, Role, ServedFrom, SteerConfig, TierConfig};
 
 /// Longer than any replay.
 const YEAR_S: u64 = 365 * 86_400;
 
-/// The first drive of this role alone, with the rest of the configuration and its plan.
+/// Replays arrivals, in order of time, on the first drive of this role alone.
 ///
 /// # Errors
-/// `NoDrives` if there is none of this role, or as `plan`.
+/// `NoDrives` if there is none of this role, or as `plan` and `replay`.
 pub fn bare(
+    config: &ReplayConfig,
+    survey: &Survey,
+    role: Role,
+    arrivals: impl Iterator<Item = Arrival>,
+) -> Result<RunResult, ReplayError> {
+    let (config, plan) = alone(config, survey, role)?;
+    let mut result = replay(&config, &plan, arrivals)?;
+    if role == Role::Hdd {
+        // the engine took the drive for an SSD
+        let latencies = &mut result.latencies;
+        let [ssd, home] = [ServedFrom::Ssd, ServedFrom::HddHome].map(served_index);
+        latencies.read_from.swap(ssd, home);
+        latencies.write_to.swap(0, 1);
+    }
+    Ok(result)
+}
+
+/// The configuration of that drive, and its plan.
+fn alone(
     config: &ReplayConfig,
     survey: &Survey,
     role: Role,

@@ -135,8 +135,8 @@ fn a_drive_alone_does_what_its_model_does() {
     let writes = arrivals.iter().filter(|arrival| arrival.op == Op::Write).count() as u64;
     for role in [Role::Hdd, Role::Ssd] {
         let config = ReplayConfig { closed_loop: Some(1), ..config("mios-e") };
-        let (config, plan) = bare(&config, &survey(&arrivals), role).expect("it fits");
-        let result = replay(&config, &plan, arrivals.iter().copied()).expect("it runs");
+        let result = bare(&config, &survey(&arrivals), role, arrivals.iter().copied());
+        let result = result.expect("it fits and runs");
         let [drive] = result.devices.as_slice() else { panic!("one drive") };
         assert_eq!((drive.role, drive.stats.flushes), (role, 1));
         assert_eq!(
@@ -144,6 +144,11 @@ fn a_drive_alone_does_what_its_model_does() {
             (writes, 3_000 - writes)
         );
         assert_eq!((drive.stats.user_bytes, drive.stats.map_bytes), (writes * 65_536, 0));
+        let places = result.latencies.read_from.each_ref().map(|place| place.count());
+        let of_reads = 3_000 - writes;
+        let wanted =
+            if role == Role::Ssd { [0, of_reads, 0, 0, 0] } else { [0, 0, 0, 0, of_reads] };
+        assert_eq!(places, wanted, "{role:?}: a read is counted for the drive that served it");
         let direct = asked_directly(role, &arrivals);
         let differs = direct.abs_diff(result.elapsed_ns);
         assert!(differs * 100 < direct, "{role:?}: {} and {direct} ns", result.elapsed_ns);
@@ -154,7 +159,7 @@ fn a_drive_alone_does_what_its_model_does() {
 fn a_drive_alone_is_one_that_is_there() {
     let config = ReplayConfig { hdds: Vec::new(), ..config("ssd-first") };
     let arrivals = burst(10, 100);
-    let error = bare(&config, &survey(&arrivals), Role::Hdd).err();
+    let error = bare(&config, &survey(&arrivals), Role::Hdd, arrivals.iter().copied()).err();
     assert!(matches!(error, Some(ReplayError::NoDrives)), "{error:?}");
 }
 
