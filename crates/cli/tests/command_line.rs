@@ -215,6 +215,19 @@ fn tables_and_written_workloads() {
     assert!(text.lines().all(|line| line.trim_end() == line), "no blanks at line ends");
 }
 
+/// An SSD that is smaller than the trace is not the SSD that was asked for, and that is said.
+#[test]
+fn a_drive_alone_says_that_it_was_scaled() {
+    let workload = "synth:uniform:size=64KiB,footprint=3GiB,requests=200";
+    let policies = ["--policy", "bare,bare-ssd"];
+    let drives = ["--ssd-size", "1GiB", "--hdd-size", "16GiB"];
+    let arguments = [&["replay", workload, "--json"][..], &policies, &drives].concat();
+    let document = json(&tandem(&arguments));
+    let doubts = |at: usize| document["runs"][at]["doubts"].to_string();
+    assert!(!doubts(0).contains("scaled"), "{}", doubts(0));
+    assert!(doubts(1).contains("scaled from 1.1 GB to"), "{}", doubts(1));
+}
+
 #[test]
 fn lists_are_generated_from_the_registries() {
     for (verb, path, want) in [

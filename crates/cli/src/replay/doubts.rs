@@ -1,5 +1,6 @@
 //! When should a result be mistrusted, and what would mend it?
 
+use crate::report::table::capacity;
 use tandem_engine::{Role, SteerConfig};
 use tandem_sim::replay::{ReplayConfig, RunResult};
 
@@ -9,8 +10,24 @@ const IDLE_PPM: u64 = 20_000;
 const WARM_UP_NS: u64 = 1_000_000_000;
 
 /// Sentences about a drive alone, most important first; none if all is well.
-pub fn of_bare(result: &RunResult) -> Vec<String> {
-    errors(result).into_iter().chain(shortness(result)).collect()
+pub fn of_bare(result: &RunResult, config: &ReplayConfig) -> Vec<String> {
+    errors(result).into_iter().chain(growth(result, config)).chain(shortness(result)).collect()
+}
+
+/// All of a trace lies on a drive alone, so it may have to be larger than in a pool.
+fn growth(result: &RunResult, config: &ReplayConfig) -> Option<String> {
+    let drive = result.devices.first()?;
+    let choice = match drive.role {
+        Role::Ssd => config.ssds.first(),
+        Role::Hdd => config.hdds.first(),
+    }?;
+    let asked_bytes = choice.size_bytes.unwrap_or(choice.spec.capacity_bytes());
+    let text = format!(
+        "all of the trace lies on it, so it was scaled from {} to {}",
+        capacity(asked_bytes),
+        capacity(drive.model_bytes)
+    );
+    (drive.model_bytes > asked_bytes).then_some(text)
 }
 
 fn errors(result: &RunResult) -> Option<String> {
