@@ -2,7 +2,9 @@
 
 use crate::failure::Failure;
 use crate::policy;
+use tandem_engine::steer::POLICIES;
 use tandem_engine::{Role, SteerConfig, TierConfig};
+use tandem_traces::spell;
 
 /// A row of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +59,10 @@ pub fn take_bare(
         match role {
             Some(role) if !roles.contains(&role) => roles.push(role),
             Some(_) => {}
-            None => rest.push(piece),
+            None => {
+                refuse_slip(name)?;
+                rest.push(piece);
+            }
         }
     }
     for (role, count, option) in [(Role::Ssd, ssds, "--ssd"), (Role::Hdd, hdds, "--hdd")] {
@@ -67,6 +72,17 @@ pub fn take_bare(
         }
     }
     Ok((roles, (!rest.is_empty()).then(|| rest.join(","))))
+}
+
+/// A slip in a word for a drive alone would be taken for one in the name of a policy.
+fn refuse_slip(name: &str) -> Result<(), Failure> {
+    let words = || WORDS.iter().map(|(word, _)| *word).chain([EITHER]);
+    let policies = POLICIES.iter().map(|policy| policy.name).chain(["all"]);
+    let nearest = spell::nearest(name, policies.chain(words()));
+    if name.contains('=') || !words().any(|word| word == nearest) {
+        return Ok(()); // another setting of the policy before it, or a policy, well written or not
+    }
+    Err(Failure::usage(format!("--policy: nothing is called {name:?}; did you mean {nearest:?}?")))
 }
 
 #[cfg(test)]
@@ -94,6 +110,8 @@ mod tests {
         for (text, drives, want) in [
             ("bare-hdd", (1, 0), "there is none; name an --hdd"),
             ("ect,bare-ssd", (0, 1), "there is none; name an --ssd"),
+            ("barre", (1, 1), "nothing is called \"barre\"; did you mean \"bare\""),
+            ("ect,bare-sd", (1, 1), "did you mean \"bare-ssd\""),
             ("bare:depth=2", (1, 1), "has no settings"),
             ("bare,queue_length=2", (1, 1), "has no settings"),
         ] {
