@@ -228,6 +228,19 @@ fn a_drive_alone_says_that_it_was_scaled() {
     assert!(doubts(1).contains("scaled from 1.1 GB to"), "{}", doubts(1));
 }
 
+/// An order of service holds in a pool. A row beside it that does not know it says so.
+#[test]
+fn a_drive_alone_says_that_it_knows_no_order_of_service() {
+    let workload = "synth:uniform:size=64KiB,footprint=1GiB,requests=200";
+    let arguments = ["replay", workload, "--json", "--policy", "bare,ssd-first"];
+    for (more, is_said) in [(&[][..], false), (&["--qos", "edf"][..], true)] {
+        let document = json(&tandem(&[&arguments[..], more].concat()));
+        let doubts = |at: usize| document["runs"][at]["doubts"].to_string();
+        assert_eq!(doubts(0).contains("--qos and --stream"), is_said, "{}", doubts(0));
+        assert!(!doubts(1).contains("--qos and --stream"), "{}", doubts(1));
+    }
+}
+
 #[test]
 fn lists_are_generated_from_the_registries() {
     for (verb, path, want) in [

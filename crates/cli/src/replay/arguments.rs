@@ -168,8 +168,9 @@ impl Arguments {
                 .collect::<Vec<_>>()
         };
         let pools = policies.iter().flat_map(pairs);
-        let choices = bare.into_iter().map(Way::Bare).chain(pools).collect();
+        let choices: Vec<Way> = bare.into_iter().map(Way::Bare).chain(pools).collect();
         let promises = super::promises::Wanted::of(self)?;
+        way::refuse_promises(&choices, promises.is_usual())?;
         Ok(Settings { choices, speedup, config, promises })
     }
 
@@ -300,6 +301,8 @@ mod tests {
             ("t --policy serw --hdd none", "redirects to a hard drive"),
             ("t --policy even-split", "needs 2 SSDs"),
             ("t --policy bare-hdd --hdd none", "name an --hdd"),
+            ("t --policy bare --qos edf", "name a policy beside it"),
+            ("t --policy bare,bare-ssd --stream 0:weight=2", "name a policy beside it"),
         ] {
             let Err(Failure::Usage(text)) = settings(line) else { panic!("{line} was taken") };
             assert!(text.contains(want), "{line}: {text}");

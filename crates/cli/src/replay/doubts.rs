@@ -1,5 +1,6 @@
 //! When should a result be mistrusted, and what would mend it?
 
+use super::promises::Wanted;
 use crate::report::table::capacity;
 use tandem_engine::{Role, SteerConfig};
 use tandem_sim::replay::{ReplayConfig, RunResult};
@@ -10,8 +11,10 @@ const IDLE_PPM: u64 = 20_000;
 const WARM_UP_NS: u64 = 1_000_000_000;
 
 /// Sentences about a drive alone, most important first; none if all is well.
-pub fn of_bare(result: &RunResult, config: &ReplayConfig) -> Vec<String> {
-    errors(result).into_iter().chain(growth(result, config)).chain(shortness(result)).collect()
+pub fn of_bare(result: &RunResult, config: &ReplayConfig, promises: &Wanted) -> Vec<String> {
+    let order = "it serves requests as they come: --qos and --stream hold in a pool".to_owned();
+    let doubts = errors(result).into_iter().chain(growth(result, config)).chain(shortness(result));
+    doubts.chain((!promises.is_usual()).then_some(order)).collect()
 }
 
 /// All of a trace lies on a drive alone, so it may have to be larger than in a pool.

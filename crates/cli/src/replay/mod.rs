@@ -133,7 +133,7 @@ fn one(
         let label = way.label();
         let doubts = match way {
             Way::Pool(steer, _) => doubts::of(steer, &result, &config),
-            Way::Bare(_) => doubts::of_bare(&result, &config),
+            Way::Bare(_) => doubts::of_bare(&result, &config, &settings.promises),
         };
         document.runs.push(json::run(label.clone(), &result, doubts.clone()));
         runs.push((label, result, doubts));

@@ -85,6 +85,20 @@ fn refuse_slip(name: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("--policy: nothing is called {name:?}; did you mean {nearest:?}?")))
 }
 
+/// Refuses promises where no row is a pool.
+///
+/// # Errors
+/// Something is promised, or an order asked for, and drives alone would not hear of it.
+pub fn refuse_promises(choices: &[Way], is_usual: bool) -> Result<(), Failure> {
+    let is_pool = |way: &Way| matches!(way, Way::Pool(..));
+    if is_usual || choices.iter().any(is_pool) {
+        return Ok(());
+    }
+    let text = "--qos and --stream hold in a pool, and a drive alone is none; name a policy beside it, \
+                as in --policy bare,ssd-first, or leave them out";
+    Err(Failure::usage(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
