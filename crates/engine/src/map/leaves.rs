@@ -9,6 +9,7 @@ use super::objects::BlockRange;
 use super::population::Population;
 use super::slot_list::Packing;
 use super::slots::{Logical, SlotRegion};
+use super::sought::{Counts, Sought};
 
 /// Leaves of a group.
 const GROUP_LEAVES: u64 = 256;
@@ -23,19 +24,19 @@ enum LeafGroup {
     Alike {
         at_home: bool,
     },
-    Each(Box<[Leaf]>),
+    Each(Box<[Leaf]>, Counts),
 }
 
 impl LeafGroup {
     /// The leaves, which exist from now on. This many blocks follow from the first one of the group on.
     #[inline]
-    fn leaves(&mut self, blocks: u64) -> &mut [Leaf] {
+    fn leaves(&mut self, blocks: u64) -> (&mut [Leaf], &mut Counts) {
         if let LeafGroup::Alike { at_home } = *self {
-            let leaves = blocks.div_ceil(LEAF_BLOCKS).min(GROUP_LEAVES);
-            *self = LeafGroup::Each(vec![Leaf::new(at_home); leaves as usize].into());
+            let leaves = blocks.div_ceil(LEAF_BLOCKS).min(GROUP_LEAVES) as usize;
+            *self = LeafGroup::Each(vec![Leaf::new(at_home); leaves].into(), Counts::new(leaves));
         }
-        let LeafGroup::Each(leaves) = self else { unreachable!("they were made") };
-        leaves
+        let LeafGroup::Each(leaves, counts) = self else { unreachable!("they were made") };
+        (leaves, counts)
     }
 }
 
@@ -88,7 +89,7 @@ impl Leaves {
         assert!(block < self.blocks, "block {block} exists");
         match &self.groups[(block / GROUP_BLOCKS) as usize] {
             LeafGroup::Alike { at_home } => Err(*at_home),
-            LeafGroup::Each(leaves) => Ok(&leaves[leaf_of(block).0]),
+            LeafGroup::Each(leaves, _) => Ok(&leaves[leaf_of(block).0]),
         }
     }
 
@@ -99,10 +100,11 @@ impl Leaves {
         let behind = self.blocks - block / GROUP_BLOCKS * GROUP_BLOCKS;
         let group = &mut self.groups[(block / GROUP_BLOCKS) as usize];
         if let LeafGroup::Alike { .. } = group {
-            self.held_bytes += size_of_val(group.leaves(behind));
+            let (leaves, counts) = group.leaves(behind);
+            self.held_bytes += size_of_val(leaves) + counts.memory_bytes();
         }
         let (leaf, within) = leaf_of(block);
-        let leaf = &mut group.leaves(behind)[leaf];
+        let leaf = &mut group.leaves(behind).0[leaf];
         self.held_bytes -= leaf.memory_bytes();
         let changed = change(leaf, within);
         self.held_bytes += leaf.memory_bytes();
@@ -141,6 +143,9 @@ impl Leaves {
         if before != after {
             self.population.count(before, false);
             self.population.count(after, true);
+            let group = &mut self.groups[(block / GROUP_BLOCKS) as usize];
+            let LeafGroup::Each(_, counts) = group else { unreachable!("it has changed") };
+            counts.change(leaf_of(block).0, before, after);
         }
         old
     }
@@ -224,12 +229,12 @@ impl Leaves {
 
     /// The first block in `from..to` that lies on an SSD but not at home, without fragments.
     pub(crate) fn next_dirty(&self, from: Logical, to: Logical) -> Option<Logical> {
-        self.next(from, to, Leaf::next_dirty)
+        self.next_sought(from, to, Sought::Dirty, Leaf::next_dirty)
     }
 
     /// The first block in `from..to` that lies on an SSD and at home, and nowhere else.
     pub(crate) fn next_clean(&self, from: Logical, to: Logical) -> Option<Logical> {
-        self.next(from, to, Leaf::next_clean)
+        self.next_sought(from, to, Sought::Clean, Leaf::next_clean)
     }
 
     /// Blocks in `from..to` that lie anywhere: some of the first ones that follow each other.
@@ -274,6 +279,40 @@ impl Leaves {
             };
             let first = block - block % LEAF_BLOCKS;
             if let Some(found) = next(leaf, block - first, LEAF_BLOCKS.min(to - first)) {
+                return Some(first + found);
+            }
+            block = first + LEAF_BLOCKS;
+        }
+        None
+    }
+
+    /// The same, of leaves alone that have what is sought.
+    fn next_sought(
+        &self,
+        from: Logical,
+        to: Logical,
+        sought: Sought,
+        next: impl Fn(&Leaf, u64, u64) -> Option<u64>,
+    ) -> Option<Logical> {
+        assert!(to <= self.blocks, "a search ends behind the last block");
+        let mut block = from;
+        while block < to {
+            let group = block / GROUP_BLOCKS;
+            let behind = (group + 1) * GROUP_BLOCKS;
+            let LeafGroup::Each(leaves, counts) = &self.groups[group as usize] else {
+                block = behind;
+                continue;
+            };
+            let Some(leaf) = counts.next(sought, leaf_of(block).0) else {
+                block = behind;
+                continue;
+            };
+            let first = group * GROUP_BLOCKS + leaf as u64 * LEAF_BLOCKS;
+            if first >= to {
+                break;
+            }
+            let within = block.max(first) - first;
+            if let Some(found) = next(&leaves[leaf], within, LEAF_BLOCKS.min(to - first)) {
                 return Some(first + found);
             }
             block = first + LEAF_BLOCKS;
@@ -405,9 +444,9 @@ mod tests {
         let held = |all: &Leaves| -> usize {
             let of = |group: &LeafGroup| match group {
                 LeafGroup::Alike { .. } => 0,
-                LeafGroup::Each(leaves) => {
+                LeafGroup::Each(leaves, counts) => {
                     let bytes: usize = leaves.iter().map(Leaf::memory_bytes).sum();
-                    size_of_val::<[Leaf]>(leaves) + bytes
+                    size_of_val::<[Leaf]>(leaves) + bytes + counts.memory_bytes()
                 }
             };
             all.groups.iter().map(of).sum()
@@ -430,6 +469,18 @@ mod tests {
         }
         assert!(all.held_bytes > 0);
         assert_eq!(all.held_bytes, held(&all));
+        // the searches that go by counts find what lies there
+        let of = |block| all.get(block);
+        let is_dirty = |block: &u64| of(*block).ssd != NONE && !of(*block).home;
+        let is_clean = |block: &u64| of(*block).ssd != NONE && of(*block).home;
+        let found = |next: &dyn Fn(u64) -> Option<u64>| -> Vec<u64> {
+            std::iter::successors(next(0), |block| next(block + 1)).collect()
+        };
+        let dirty = found(&|from| all.next_dirty(from, BLOCKS));
+        let clean = found(&|from| all.next_clean(from, BLOCKS));
+        assert!(dirty.len() > 50 && clean.len() > 20, "both are there");
+        assert!(dirty.iter().copied().eq((0..BLOCKS).filter(is_dirty)));
+        assert!(clean.iter().copied().eq((0..BLOCKS).filter(is_clean)));
         all.assume_home(BLOCKS - 2000, 500);
         assert_eq!(all.held_bytes, held(&all));
     }

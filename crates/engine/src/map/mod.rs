@@ -39,6 +39,7 @@ pub(crate) mod recovered;
 pub mod runs;
 mod slot_list;
 pub(crate) mod slots;
+mod sought;
 pub mod space;
 #[cfg(test)]
 mod tests;
@@ -591,10 +592,8 @@ impl Map {
 
     /// The block leaves the slots that it lies in whole.
     fn displace_places(&mut self, block: Logical, old: &Entry) {
-        for place in [old.ssd, old.log] {
-            if place != NONE {
-                self.displace(block, place);
-            }
+        for place in [old.ssd, old.log].into_iter().filter(|place| *place != NONE) {
+            self.displace(block, place);
         }
     }
 }
