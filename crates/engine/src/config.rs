@@ -5,7 +5,7 @@ use crate::qos::reserve::QosConfig;
 pub use crate::settings::SteerConfig;
 pub use crate::tier::TierConfig;
 use std::num::NonZeroU64;
-use tandem_block::{DeviceId, DurabilityClass, Duration, MIB, ObjectId};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Duration, MIB, ObjectId};
 
 /// A drive that shall take the place of a member: listed by the event loop behind all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,6 +237,19 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
+    /// Share of a log in use up to which it takes writes for which no SSD has room, in percent: midway between the
+    /// mark at which it is cleaned in the quiet and the one at which users' writes stop.
+    pub(crate) fn log_spill_percent(&self) -> u64 {
+        let stop = self.log_stop_percent;
+        u64::midpoint(self.log_gc_percent.min(stop), stop)
+    }
+
+    /// Blocks of a move that takes what lies on a drive to another one, at most: a user waits for one command of it, of
+    /// 1 MiB (guess).
+    pub(crate) fn drain_run_blocks(&self) -> u64 {
+        self.writeback_run_bytes.min(MIB) / BLOCK_BYTES
+    }
+
     /// Defaults for a set of drives and volumes.
     pub fn with_drives(devices: Vec<DeviceConfig>, volumes: Vec<VolumeConfig>) -> Self {
         EngineConfig {
@@ -267,7 +280,7 @@ impl EngineConfig {
             writeback_high_percent: 60,
             writeback_low_percent: 40,
             writeback_idle: Duration::from_s(1),
-            writeback_run_bytes: MIB,
+            writeback_run_bytes: 8 * MIB,
             log_gc_percent: 70,
             log_stop_percent: 90,
             tail_bytes_max: 64 * MIB,

@@ -4,6 +4,7 @@ use crate::bcw::controller::Controller;
 use crate::config::{DeviceConfig, Role, WriteCache};
 use crate::format::layout::Layout;
 use crate::format::superblock::Standing;
+use crate::io::flush_costs::FlushCosts;
 use crate::io::queue::Queue;
 use crate::log::Log;
 use crate::map::{Logical, Run};
@@ -136,6 +137,8 @@ pub struct Device {
     pub(crate) ask_at: Instant,
     /// When its last command ended; of hard drives.
     pub(crate) last_end: Instant,
+    /// What its flushes cost; of hard drives.
+    flush_costs: FlushCosts,
 }
 
 impl Device {
@@ -162,7 +165,13 @@ impl Device {
             home_writes: 0,
             ask_at: Instant::NEVER,
             last_end: Instant::ZERO,
+            flush_costs: FlushCosts::default(),
         }
+    }
+
+    /// What its flushes cost.
+    pub(crate) fn flush_costs(&mut self) -> &mut FlushCosts {
+        &mut self.flush_costs
     }
 
     /// Does it take another read, and another command of other kinds? The legs of a pair read and

@@ -155,6 +155,15 @@ pub enum MigrationIo {
         /// What for.
         kind: MoveKind,
     },
+    /// A write of homes.
+    Home {
+        /// Number of the move.
+        number: u32,
+        /// Which of its parts.
+        parts: Parts,
+        /// What for.
+        kind: MoveKind,
+    },
     /// A run of an extent that is promoted.
     Extent {
         /// Which.

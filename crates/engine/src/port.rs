@@ -228,6 +228,20 @@ impl IoOp {
         }
     }
 
+    /// The bytes of the drive that it reads or writes.
+    #[inline]
+    pub(crate) fn place(&self) -> Option<std::ops::Range<u64>> {
+        match self {
+            IoOp::Read { offset_bytes, .. }
+            | IoOp::Write { offset_bytes, .. }
+            | IoOp::ReadMeta { offset_bytes, .. }
+            | IoOp::WriteMeta { offset_bytes, .. } => {
+                Some(*offset_bytes..offset_bytes.saturating_add(self.bytes()))
+            }
+            IoOp::Flush | IoOp::Trim { .. } => None,
+        }
+    }
+
     /// Bytes that it moves.
     pub(crate) fn bytes(&self) -> u64 {
         match self {

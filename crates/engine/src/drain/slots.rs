@@ -56,7 +56,7 @@ impl Evacuation {
         let ssd = io.ssds().iter().position(|&id| id == device).expect("an SSD");
         let region = map.slots().regions()[ssd];
         assert!(region.device == device, "the slots of SSDs are numbered as these are");
-        let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+        let blocks_max = io.config().drain_run_blocks() as usize;
         let drain = self.current.as_deref().expect("asked by the caller");
         let mut found = Found::default();
         let all = map.leaves().block_count() as Logical;

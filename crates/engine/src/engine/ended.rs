@@ -168,6 +168,9 @@ impl Engine {
             MigrationIo::Write { parts, .. } => {
                 migration.move_write_done(parts, ended, store, volumes, policy, io);
             }
+            MigrationIo::Home { number, parts, .. } => {
+                migration.home_written((number, parts), ended, store, volumes, policy, io);
+            }
             MigrationIo::Extent { number, run } => {
                 assert!(io[ended.device].is_ssd(), "an extent is promoted to an SSD");
                 policy.promoting_written((number, run), ended, store, requests, io);

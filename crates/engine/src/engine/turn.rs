@@ -14,13 +14,22 @@ use super::Engine;
 use super::commits::Owners;
 use crate::StartError;
 use crate::device::Service;
+use crate::io::DeviceIo;
 use crate::io::deadlines::Heard;
 use crate::io::{News, Phase};
 use crate::owner::Ended;
 use crate::port::{Command, Event};
 use crate::requests::Next;
 use crate::requests::ordering::TaskId;
+use crate::store::Store;
 use tandem_block::{DeviceId, Instant, IoError, Op};
+
+/// When the next write may take room on an SSD, if one waits for that.
+fn room_due(store: &mut Store, io: &DeviceIo) -> Instant {
+    let next = store.room().next();
+    let waits = next > io.now() && io.ssds().iter().any(|&id| io[id].has_waiting());
+    if waits { next } else { Instant::NEVER }
+}
 
 impl Engine {
     /// Takes one event at `now`, which never goes back, and appends what the event loop shall do.
@@ -307,7 +316,7 @@ impl Engine {
         }
         let Engine { io, store, migration, policy, .. } = self;
         let (copies, tiers) = (&mut migration.copies, &mut policy.tiers);
-        migration.moves.flush_homed_at_rest(&store.commit, copies, tiers, io);
+        migration.moves.flush_homed_at_rest(&store.commit, copies, tiers, &store.map, io);
     }
 
     fn run_moves(&mut self) {
@@ -379,6 +388,7 @@ impl Engine {
         );
         let due = (store.commit.commit_due(kept_bytes, &store.journal, io))
             .min(store.checkpoint_due(io))
+            .min(room_due(store, io))
             .min(store.metadata.due(io.now()))
             .min(store.metadata_replica.due(io))
             .min(store.metadata_replica.controllers_due(io))

@@ -70,8 +70,7 @@ impl Engine {
 
     /// What is going on now.
     pub fn activity(&self) -> Activity {
-        let moves =
-            |kind| !self.migration.moves.is_idle() && self.migration.moves.counts_as() == kind;
+        let moves = |kind| self.migration.moves.runs(kind);
         Activity {
             starting: self.io.phase() == Phase::Starting,
             stopping: self.io.is_stopping(),
@@ -94,9 +93,9 @@ impl Engine {
     }
 
     fn logs_are_full(&self) -> bool {
-        let stop_percent = self.io.config().log_stop_percent;
+        let full_percent = self.io.config().log_spill_percent();
         let mut logs = self.io.drives().iter().filter_map(|device| device.log.as_ref()).peekable();
-        logs.peek().is_some() && logs.all(|log| log.used_percent() >= stop_percent)
+        logs.peek().is_some() && logs.all(|log| log.used_percent() >= full_percent)
     }
 
     /// How often the journal of this life has begun at its start again.

@@ -9,12 +9,14 @@ mod event_loop;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod flights;
+pub(crate) mod flush_costs;
 mod in_service;
 mod load;
 mod logs;
 mod phase;
 pub mod pins;
 pub(crate) mod queue;
+mod read_order;
 
 pub(crate) use self::phase::Phase;
 use crate::config::{EngineConfig, SuccessorConfig};
@@ -492,12 +494,16 @@ impl DeviceStats {
             Owner::Log(LogIo::Copy(_)) => &mut self.tail_bytes,
             Owner::Log(LogIo::Padding) => &mut self.padding_bytes,
             Owner::Migration(MigrationIo::Extent { .. }) => &mut self.promotion_bytes,
-            Owner::Migration(MigrationIo::Write { kind, .. }) => match kind {
-                MoveKind::WriteBack => &mut self.home_bytes,
-                MoveKind::LogGc => &mut self.gc_bytes,
-                MoveKind::Merge | MoveKind::Drain | MoveKind::Rehome => &mut self.writeback_bytes,
-                MoveKind::Promotion => &mut self.promotion_bytes,
-            },
+            Owner::Migration(MigrationIo::Write { kind, .. } | MigrationIo::Home { kind, .. }) => {
+                match kind {
+                    MoveKind::WriteBack => &mut self.home_bytes,
+                    MoveKind::LogGc => &mut self.gc_bytes,
+                    MoveKind::Merge | MoveKind::Drain | MoveKind::Rehome => {
+                        &mut self.writeback_bytes
+                    }
+                    MoveKind::Promotion => &mut self.promotion_bytes,
+                }
+            }
             _ => &mut self.map_bytes,
         }
     }

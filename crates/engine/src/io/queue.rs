@@ -5,9 +5,13 @@
 
 use super::load::{Load, Place};
 use super::pins::{Pin, Pins};
+use super::read_order::next_read;
 use crate::port::IoOp;
 use std::collections::VecDeque;
 use tandem_block::Instant;
+
+/// Reads of a hard drive that go before a write which waits, at most (guess: a tenth of a second).
+const READS_BEFORE_WRITE_MAX: u32 = 16;
 
 /// Who waits: user reads, user writes, background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +61,10 @@ pub struct Queue<J> {
     background_in_flight: u32,
     load: Load,
     pins: Pins,
+    /// Where on the drive the last command ends.
+    head_bytes: u64,
+    /// Reads that went before the write that waits.
+    reads_before_write: u32,
 }
 
 impl<J> Default for Queue<J> {
@@ -70,6 +78,8 @@ impl<J> Default for Queue<J> {
             background_in_flight: 0,
             load: Load::default(),
             pins: Pins::default(),
+            head_bytes: 0,
+            reads_before_write: 0,
         }
     }
 }
@@ -94,8 +104,31 @@ impl<J: QueuedJob> Queue<J> {
     /// Takes the first waiting job of a class; it is still accepted.
     pub(crate) fn pop(&mut self, class: Class) -> Option<Waiting<J>> {
         let waiting = self.waiting[class as usize].pop_front()?;
+        if class == Class::Write {
+            self.reads_before_write = 0;
+        }
         self.taken(waiting.bytes);
         Some(waiting)
+    }
+
+    /// Takes the waiting read that a hard drive does next; it is still accepted.
+    pub(crate) fn pop_read(&mut self) -> Option<Waiting<J>> {
+        let reads = &mut self.waiting[Class::Read as usize];
+        let places = reads.iter().map(|waiting| {
+            (waiting.sequence, waiting.job.op().and_then(IoOp::place).map(|place| place.start))
+        });
+        let at = next_read(places, self.head_bytes)?;
+        let waiting = reads.remove(at).expect("it is one of those that wait");
+        if self.waits(Class::Write) {
+            self.reads_before_write += 1;
+        }
+        self.taken(waiting.bytes);
+        Some(waiting)
+    }
+
+    /// Have so many reads of a hard drive gone before the write that waits that it is next?
+    pub(crate) fn write_is_overdue(&self) -> bool {
+        self.waits(Class::Write) && self.reads_before_write >= READS_BEFORE_WRITE_MAX
     }
 
     /// Puts it back where it was.
@@ -176,6 +209,7 @@ impl<J> Queue<J> {
         self.in_flight += 1;
         self.background_in_flight += u32::from(background);
         assert!(self.background_in_flight <= self.in_flight, "they are counted among all");
+        self.head_bytes = op.place().map_or(self.head_bytes, |place| place.end);
         let place = self.load.add(op, bytes, self.length);
         self.length += 1;
         place
@@ -272,6 +306,7 @@ impl<J> Queue<J> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tandem_block::PayloadId;
 
     #[derive(Clone, Debug, PartialEq)]
     struct Job(u32, Option<IoOp>);
@@ -310,6 +345,45 @@ mod tests {
         queue.leave(1);
         assert_eq!(counts(&queue), (2, 50, 0));
         assert!(queue.waits(Class::Read) && !queue.waits(Class::Background));
+    }
+
+    /// The head follows the commands that go out, and a write that waits is passed by so many reads at most.
+    #[test]
+    fn reads_are_taken_as_they_lie_and_a_write_is_next_at_last() {
+        let read = |block: u64| IoOp::Read {
+            offset_bytes: block * 4096,
+            length_bytes: 4096,
+            into: PayloadId::NONE,
+            into_offset_bytes: 0,
+        };
+        let mut queue = Queue::default();
+        assert!(queue.pop_read().is_none());
+        queue.goes_out(&read(100), 4096, false);
+        for (job, block) in [(1, 10), (2, 120), (3, 90)] {
+            queue.enqueue(Class::Read, Job(job, Some(read(block))), 4096);
+        }
+        let mut order = Vec::new();
+        while let Some(taken) = queue.pop_read() {
+            let op = taken.job.1.expect("a read has one");
+            queue.goes_out(&op, 4096, false);
+            queue.goes_out(&IoOp::Flush, 0, true);
+            order.push(taken.job.0);
+        }
+        assert_eq!(order, [3, 2, 1]);
+        for job in 0..READS_BEFORE_WRITE_MAX {
+            queue.enqueue(Class::Read, Job(job, Some(read(7))), 4096);
+            queue.pop_read().expect("it waits");
+        }
+        assert!(!queue.write_is_overdue(), "no write waits");
+        queue.enqueue(Class::Write, Job(9, None), 4096);
+        for job in 0..READS_BEFORE_WRITE_MAX {
+            assert!(!queue.write_is_overdue());
+            queue.enqueue(Class::Read, Job(job, Some(read(7))), 4096);
+            queue.pop_read().expect("it waits");
+        }
+        assert!(queue.write_is_overdue());
+        queue.pop(Class::Write).expect("it waits");
+        assert!(!queue.write_is_overdue());
     }
 
     #[test]

@@ -115,6 +115,12 @@ impl Log {
         self.free_slots().saturating_sub(kept)
     }
 
+    /// Can so many slots be appended with no more than this share of the log in use, in percent?
+    pub(crate) fn takes_below(&self, percent: u64, slots: u64) -> bool {
+        let all = self.segment_slots * self.segments.len() as u64;
+        self.free_slots() >= slots + all * 100u64.saturating_sub(percent) / 100
+    }
+
     /// Share of the log in use, in percent (segments that are not free).
     pub(crate) fn used_percent(&self) -> u64 {
         self.used_percent
@@ -264,6 +270,28 @@ mod tests {
 
     fn log() -> Log {
         Log::new(SlotRegion { first: 100, ..SlotRegion::new(DeviceId(0), true, 40, 0) }, 10)
+    }
+
+    #[test]
+    fn what_a_log_takes_below_a_share_leaves_the_rest_free() {
+        let mut log = log();
+        for (appended, percent, slots, is_taken) in [
+            (0, 100, 40, true),
+            (0, 100, 41, false),
+            (0, 80, 32, true),
+            (0, 80, 33, false),
+            (0, 0, 1, false),
+            (13, 80, 19, true),
+            (0, 80, 20, false),
+            (0, 120, 27, true),
+            (0, 120, 28, false),
+        ] {
+            let mut left = appended;
+            while left > 0 {
+                left -= log.append(left, true).expect("it has room").count;
+            }
+            assert_eq!(log.takes_below(percent, slots), is_taken, "{percent} %, {slots} slots");
+        }
     }
 
     /// A segment may be written once more as soon as nothing in it lives, also if it is the one appended to.

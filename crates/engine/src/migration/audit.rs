@@ -29,28 +29,10 @@ impl Moves {
         }
     }
 
-    /// Blocks whose homes a write of the move under way goes to.
-    pub(crate) fn homes_written(&self, parts: Parts) -> Vec<Logical> {
-        let Some(m) = &self.active else { return Vec::new() };
-        match m.kind {
-            MoveKind::WriteBack | MoveKind::LogGc => {
-                let written = parts.range();
-                let parts = m.parts.iter().skip(written.start).take(written.len());
-                parts.map(|part| part.logical).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// How often the move under way has a block.
-    pub(crate) fn times_in_move(&self, block: Logical) -> usize {
-        let parts = self.active.iter().flat_map(|m| &m.parts);
-        parts.filter(|part| part.logical == block).count()
-    }
-
-    /// Commands that the move under way says it waits for.
+    /// Commands that the moves under way say they wait for.
     pub(crate) fn commands_counted(&self) -> u64 {
-        self.active.as_ref().map_or(0, |m| u64::from(m.outstanding))
+        let of_active = self.active.as_ref().map_or(0, |m| u64::from(m.outstanding));
+        of_active + self.home_writes.commands_counted()
     }
 
     /// The block that a move reads as a user would.
@@ -67,16 +49,16 @@ impl Moves {
 
     /// Slots of which homes were written and wait for a flush.
     pub(crate) fn homed_slots(&self) -> impl Iterator<Item = Slot> + '_ {
-        self.homed.iter().map(|(_, part)| part.slot)
+        self.homed.parts().map(|part| part.slot)
     }
 
     /// How many of these are counted as an SSD's.
     pub(crate) fn homed_ssd_count(&self) -> u64 {
-        self.homed_ssd
+        self.homed.ssd_blocks()
     }
 
     /// How many blocks are noted for them.
     pub(crate) fn homed_set_count(&self) -> u64 {
-        self.homed_blocks.len() as u64
+        self.homed.blocks_counted()
     }
 }

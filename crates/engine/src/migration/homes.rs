@@ -7,30 +7,50 @@
 use crate::device::{Class, Job};
 use crate::drain::Evacuation;
 use crate::io::DeviceIo;
+use crate::io::flush_costs::FlushCosts;
 use crate::map::objects::Objects;
 use crate::map::{Copied, Entry, Logical, Map, NONE, Slot, Touch};
 use crate::migration::Migration;
 use crate::migration::copies::Copies;
-use crate::migration::moves::{HOMED_BLOCKS_MAX, Moves, Part, Stage};
+use crate::migration::moves::{
+    COMMAND_BLOCKS_MAX, HOMED_BLOCKS_MAX, HOMED_BLOCKS_MIN, Moves, Part, Stage,
+};
 use crate::mutant::Mutant;
 use crate::owner::{Ended, MigrationIo, MoveKind, Owner, Parts};
 use crate::policy::Policy;
 use crate::port::IoOp;
 use crate::store::Store;
 use crate::store::commit::Commit;
+use crate::store::room::Room;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
-use std::collections::VecDeque;
 use tandem_block::{BLOCK_BYTES, DeviceId};
 
+/// Homes that are flushed together, in blocks: at least, and at most. What room is left on SSDs lasts until the flush.
+fn homed_batch(map: &Map, io: &DeviceIo) -> (usize, usize) {
+    if io.ssds().is_empty() {
+        return (HOMED_BLOCKS_MIN, HOMED_BLOCKS_MAX);
+    }
+    let of_ssds = |share: u64| (map.ssd_slots() / share).max(1) as usize;
+    let least = HOMED_BLOCKS_MIN.min(of_ssds(4));
+    let most = HOMED_BLOCKS_MAX.min(of_ssds(3)).min(Room::of(map, 0).left() as usize);
+    (least, most.max(least))
+}
+
 impl Moves {
+    /// Flushes all drives on which homes were written.
     pub(crate) fn want_home_flush(&self, io: &mut DeviceIo) {
+        self.want_flush_where(|_| true, io);
+    }
+
+    fn want_flush_where(&self, is_due: impl Fn(&mut FlushCosts) -> bool, io: &mut DeviceIo) {
         for index in 0..io.hdds().len() {
             let device = io.hdds()[index];
             let durable = self.homes_durable_mark(device);
             let d = &mut io[device];
             assert!(d.home_writes >= durable, "only homes that were written are durable");
-            if d.home_writes > durable && d.flushing.is_none() && !d.is_faulted() {
+            let may_flush = d.flushing.is_none() && !d.is_faulted();
+            if d.home_writes > durable && may_flush && is_due(d.flush_costs()) {
                 d.flush_wanted = true;
             }
         }
@@ -39,7 +59,8 @@ impl Moves {
     /// For a mutant: the version that is in the slot now, whichever was copied.
     fn believe_by_slot(&self, copied: Copied, slot: Slot, map: &mut Map, io: &DeviceIo) -> Copied {
         let entry = map.entry(copied.block());
-        if !io.breaks(Mutant::HomeBySlot) || entry.ssd != slot && entry.log != slot {
+        let holds = slot != NONE && (entry.ssd == slot || entry.log == slot);
+        if !io.breaks(Mutant::HomeBySlot) || !holds {
             return copied;
         }
         let block = copied.block();
@@ -49,7 +70,8 @@ impl Moves {
 
     fn is_still_source(&self, kind: MoveKind, part: &Part, map: &Map, io: &DeviceIo) -> bool {
         let copied = part.copied.as_ref().expect("what goes home is watched");
-        if !map.is_latest(copied) && !io.breaks(Mutant::HomeBySlot) {
+        let is_changed = !map.is_latest(copied) && !io.breaks(Mutant::HomeBySlot);
+        if part.slot == NONE || is_changed {
             return false;
         }
         match kind {
@@ -71,35 +93,9 @@ impl Moves {
         }
     }
 
-    /// The home of this part was written, as the home write of this number.
-    fn note_homed(&mut self, number: u64, part: Part, map: &Map) {
-        assert!(part.copied.is_some(), "what is on its way home is watched");
-        self.homed_ssd += u64::from(!map.slots().is_log(part.slot));
-        let is_new = self.homed_blocks.insert(part.logical);
-        assert!(is_new, "one home of a block at a time waits for a flush");
-        self.homed.push_back((number, part));
-    }
-
-    fn forget_homed(&mut self, part: &Part, map: &Map) {
-        let from_ssd = u64::from(!map.slots().is_log(part.slot));
-        assert!(self.homed_ssd >= from_ssd, "a home from an SSD is counted until it is forgotten");
-        self.homed_ssd -= from_ssd;
-        let was_known = self.homed_blocks.remove(&part.logical);
-        assert!(was_known, "a home that waits for a flush is forgotten once");
-    }
-
-    /// Do the counts of homes that wait for a flush say the same?
-    fn assert_homed(&self) {
-        assert!(
-            self.homed.len() == self.homed_blocks.len(),
-            "each home that waits is of one block"
-        );
-        assert!(self.homed_ssd <= self.homed.len() as u64, "homes from SSDs are some of them");
-    }
-
-    /// Was its home written, and not flushed yet?
-    pub(crate) fn is_homed(&self, block: Logical) -> bool {
-        self.homed_blocks.contains(&block)
+    /// Home writes of this drive that a flush has made durable.
+    pub(crate) fn homes_durable_mark(&self, device: DeviceId) -> u64 {
+        self.homed.durable(device)
     }
 
     /// The drive failed: homes that it had not made durable are none.
@@ -111,15 +107,8 @@ impl Moves {
         evacuation: &mut Evacuation,
         io: &DeviceIo,
     ) {
-        for (number, part) in std::mem::take(&mut self.homed) {
-            if objects.home_of(part.logical, io).0 == device {
-                self.forget_homed(&part, map);
-                part.copied.into_iter().for_each(|copied| map.forget(copied));
-            } else {
-                self.homed.push_back((number, part));
-            }
-        }
-        self.assert_homed();
+        let lost = self.homed.take(|_, part| objects.home_of(part.logical, io).0 == device);
+        lost.into_iter().filter_map(|part| part.copied).for_each(|copied| map.forget(copied));
         evacuation.lose_rehomed(device, objects);
     }
 
@@ -140,22 +129,33 @@ impl Moves {
         }
     }
 
-    /// Flushes the hard drives when enough homes were written, or nothing else is left to do.
+    /// Flushes the hard drives when enough homes were written. When no more of them follow, that is in the quiet, or
+    /// as soon as somebody waits for it.
     pub(crate) fn flush_homed(
         &self,
         commit: &Commit,
         copies: &Copies,
         tiers: &Tiers,
+        map: &Map,
         io: &mut DeviceIo,
     ) {
-        let enough = self.homed.len() >= HOMED_BLOCKS_MAX
-            || (!self.homed.is_empty()
-                && (io.waits_for_space()
-                    || !(self.writing_back
-                        || copies.copies_can_move(commit)
-                        || tiers.demoting_can_move())));
-        if enough {
+        let goes_on = self.active.is_some()
+            || self.writing_back
+            || self.cleans_logs
+            || !self.home_writes.is_empty()
+            || copies.copies_can_move(commit)
+            || tiers.demoting_can_move();
+        let (least, most) = homed_batch(map, io);
+        let homed = self.homed.count();
+        let is_over = homed > 0 && !goes_on;
+        let waits = io.waits_for_space() || copies.are_awaited();
+        if homed >= most || is_over && (waits || io.is_quiet()) {
             self.want_home_flush(io);
+        } else if homed > 0 && waits {
+            self.want_flush_where(|costs| costs.is_awaited(), io);
+        } else if homed >= least || is_over {
+            // a drive that has worked so long that it is worth it
+            self.want_flush_where(|costs| costs.is_paid(), io);
         }
     }
 
@@ -166,12 +166,14 @@ impl Moves {
         commit: &Commit,
         copies: &Copies,
         tiers: &Tiers,
+        map: &Map,
         io: &mut DeviceIo,
     ) {
-        let moves = self.active.is_none() && !self.homed.is_empty();
+        let is_idle = self.active.is_none() && self.home_writes.is_empty();
+        let moves = is_idle && !self.homed.is_empty();
         let serves = io.is_serving() && !io.is_stopping();
         if moves && serves && !io.is_fixed() && !commit.is_broken() {
-            self.flush_homed(commit, copies, tiers, io);
+            self.flush_homed(commit, copies, tiers, map, io);
         }
     }
 
@@ -194,6 +196,7 @@ impl Moves {
             "homes are written when all their sources have been read"
         );
         m.stage = Stage::Writing;
+        let number = self.home_writes.number();
         let mut order: Vec<usize> = (0..m.parts.len()).collect();
         order.sort_unstable_by_key(|&i| m.parts[i].logical);
         debug_assert!(
@@ -204,6 +207,8 @@ impl Moves {
         while at < order.len() {
             let part = &m.parts[order[at]];
             if !self.is_still_source(m.kind, part, map, io) {
+                // it may go elsewhere while the others are written
+                m.parts[order[at]].slot = NONE;
                 io.stats_mut().moves_dropped += 1;
                 at += 1;
                 continue;
@@ -212,7 +217,7 @@ impl Moves {
             let logical = part.logical;
             evacuation.forget_rehomed(logical, objects);
             let mut count = 1;
-            while at + count < order.len() {
+            while at + count < order.len() && count < COMMAND_BLOCKS_MAX {
                 let next = &m.parts[order[at + count]];
                 let follows = order[at + count] == order[at] + count
                     && next.logical == logical + count as Logical
@@ -233,17 +238,18 @@ impl Moves {
                 fua: false,
             };
             m.outstanding += 1;
-            let owner = Owner::Migration(MigrationIo::Write {
+            let owner = Owner::Migration(MigrationIo::Home {
+                number,
                 parts: Parts { first: order[at] as u64, count: count as u64 },
                 kind: m.kind,
             });
             io.enqueue(device, Class::Background, Job::Io(op, owner), None);
             at += count;
         }
-        let idle = m.outstanding == 0;
-        self.active = Some(m);
-        if idle {
-            self.end_move(map, copies, tiers, evacuation, io);
+        if m.outstanding == 0 {
+            self.finish_move(m, map, copies, tiers, evacuation, io);
+        } else {
+            self.home_writes.add(number, m);
         }
     }
 }
@@ -259,18 +265,15 @@ impl Migration {
         policy: &mut Policy,
         io: &mut DeviceIo,
     ) {
-        self.moves.homes_durable.resize(io.drives().len(), 0);
-        let known = &mut self.moves.homes_durable[usize::from(device.0)];
-        assert!(*known <= mark, "homes that are durable stay so");
         assert!(mark <= io[device].home_writes, "a flush covers homes that were written");
-        *known = mark;
-        let mut later = VecDeque::new();
-        while let Some((number, part)) = self.moves.homed.pop_front() {
-            if volumes.objects.home_of(part.logical, io).0 != device || number > mark {
-                later.push_back((number, part));
-                continue;
-            }
-            self.moves.forget_homed(&part, &store.map);
+        self.moves.homed.flushed(device, mark);
+        let took_ns = io[device].flush_costs().settled();
+        let mut made = 0;
+        let settled = self.moves.homed.take(|number, part| {
+            number <= mark && volumes.objects.home_of(part.logical, io).0 == device
+        });
+        for part in settled {
+            made += u64::from(!store.map.slots().is_log(part.slot));
             let copied = part.copied.expect("what is on its way home is watched");
             let copied = self.moves.believe_by_slot(copied, part.slot, &mut store.map, io);
             let is_home = store.map.note_home(&copied);
@@ -285,8 +288,7 @@ impl Migration {
             }
             store.map.touch(Touch { logical: part.logical, count: 1 }, NONE, true);
         }
-        self.moves.homed = later;
-        self.moves.assert_homed();
+        store.room().made(usize::from(device.0), made, took_ns);
         self.evacuation.rehomed_durable(
             device,
             mark,
@@ -300,7 +302,7 @@ impl Migration {
         store.commit.note_pending(io.now());
     }
 
-    /// Homes (or a merged block) were written.
+    /// Blocks were written to slots, or to the homes of others.
     pub(crate) fn move_write_done(
         &mut self,
         written: Parts,
@@ -317,20 +319,37 @@ impl Migration {
         assert!(written.range().end <= m.parts.len(), "a move writes its own parts");
         m.outstanding -= 1;
         m.failed |= status.is_err();
-        if m.kind.is_of_one_block() {
-            self.merge_written(status, checksums.first().copied().unwrap_or(0), store, policy, io);
-            return;
-        }
         match m.kind {
+            MoveKind::Merge | MoveKind::Promotion => {
+                let checksum = checksums.first().copied().unwrap_or(0);
+                self.merge_written(status, checksum, store, policy, io);
+            }
             MoveKind::Drain => {
-                return self.drained_written(written, status, checksums, store, policy, io);
+                self.drained_written(written, status, checksums, store, policy, io);
             }
             MoveKind::Rehome => {
-                return self.rehomed_written(device, status, store, volumes, policy, io);
+                self.rehomed_written(device, status, store, volumes, policy, io);
             }
-            _ => {}
+            MoveKind::WriteBack | MoveKind::LogGc => {
+                unreachable!("homes are written beside the move that reads")
+            }
         }
-        let mut parts = m.parts[written.range()].to_vec();
+    }
+
+    /// Homes were written.
+    pub(crate) fn home_written(
+        &mut self,
+        (number, written): (u32, Parts),
+        ended: Ended<'_>,
+        store: &mut Store,
+        volumes: &mut Volumes,
+        policy: &mut Policy,
+        io: &mut DeviceIo,
+    ) {
+        let Ended { device, status, .. } = ended;
+        // a drive that failed meanwhile is not flushed any more
+        let is_sound = status.is_ok() && !io[device].is_faulted();
+        let parts = self.moves.home_writes.written(number, written, is_sound);
         assert!(
             volumes.objects.home_of(parts[0].logical, io).0 == device,
             "a home stays where it is while it is written"
@@ -338,29 +357,27 @@ impl Migration {
         let d = &mut io[device];
         if let Err(error) = status {
             store.metadata.fault(device, error, io);
-        } else {
+        } else if is_sound {
             d.home_writes += 1;
-            let number = d.home_writes;
+            let home_write = d.home_writes;
             io.stats_mut().moves += written.count;
             if io.is_fixed() {
                 self.moves.settle_fixed_homes(&parts, &mut store.map);
+                parts.into_iter().filter_map(|part| part.copied).for_each(|c| store.map.forget(c));
             } else {
-                let m = self.moves.active.as_mut().expect("asked above");
-                for (part, moving) in parts.iter_mut().zip(&mut m.parts[written.range()]) {
-                    part.copied = moving.copied.take();
-                }
                 for part in parts {
-                    self.moves.note_homed(number, part, &store.map);
+                    let from_ssd = !store.map.slots().is_log(part.slot);
+                    self.moves.homed.add(home_write, part, from_ssd);
                 }
-                self.moves.assert_homed();
             }
         }
-        if io.breaks(Mutant::VolatileHome) && status.is_ok() {
+        if io.breaks(Mutant::VolatileHome) && is_sound {
             let mark = io[device].home_writes;
             self.homes_durable(device, mark, store, volumes, policy, io);
         }
-        if self.moves.active.as_ref().is_some_and(|m| m.outstanding == 0) {
-            self.moves.end_move(
+        if let Some(m) = self.moves.home_writes.take_over(number) {
+            self.moves.finish_move(
+                m,
                 &mut store.map,
                 &mut self.copies,
                 &mut policy.tiers,

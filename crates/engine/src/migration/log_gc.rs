@@ -11,7 +11,7 @@ use crate::map::objects::Objects;
 use crate::map::recovered::slots_in_logs;
 use crate::map::{Logical, Map, Run, Slot};
 use crate::migration::Migration;
-use crate::migration::moves::{Moves, Part};
+use crate::migration::moves::{Moves, Part, Stretches};
 use crate::migration::unmovable::SEGMENTS_MAX;
 use crate::owner::MoveKind;
 use crate::requests::Requests;
@@ -66,15 +66,16 @@ impl Moves {
     ) -> Vec<Part> {
         assert!(map.slots().is_log(run.slot) && run.count > 0, "a segment lies in a log");
         assert!(blocks_max > 0, "a move has room for a block");
-        let mut parts = Vec::new();
+        let (mut parts, mut stretches) = (Vec::new(), Stretches::default());
         for (slot, owner) in map.slots().log_owners((run.slot, run.count)) {
-            let movable = !self.homed_blocks.contains(&owner)
+            let movable = !self.is_homed(owner)
                 && (map.log_source(owner, slot) || self.is_fixed_source(owner, slot, map, io));
             // it would fail, and all other moves rest after that
             let home_is_out = || io[objects.home_of(owner, io).0].is_faulted();
             if movable && !home_is_out() {
                 parts.push(Part::new(owner, slot));
-                if parts.len() == blocks_max {
+                stretches.add(owner);
+                if parts.len() == blocks_max || !stretches.has_room() {
                     break;
                 }
             }
@@ -205,7 +206,10 @@ impl Migration {
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) -> bool {
-        assert!(self.moves.is_idle(), "a log is cleaned while nothing else moves");
+        assert!(
+            self.moves.takes_home_move(&self.evacuation),
+            "a log is cleaned while nothing else is read"
+        );
         let drives = io.hdds().iter().filter_map(|&id| {
             let d = &io[id];
             let log = d.log.as_ref().filter(|_| !d.is_faulted())?;
@@ -225,6 +229,10 @@ impl Migration {
             let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
             let blocks_max = if self.moves.takes_single() { 1 } else { blocks_max };
             let parts = self.moves.movable_parts(run, blocks_max, &store.map, &volumes.objects, io);
+            if parts.is_empty() && !self.moves.is_idle() {
+                // homes wait for the drive, and a flush would go before them
+                continue;
+            }
             if parts.is_empty() {
                 self.moves.unlock_segment(
                     device,

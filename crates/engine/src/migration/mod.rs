@@ -3,10 +3,13 @@
 pub(crate) mod audit;
 pub(crate) mod copies;
 pub(crate) mod dropping;
+pub(crate) mod home_writes;
+pub(crate) mod homed;
 pub(crate) mod homes;
 pub(crate) mod log_gc;
 pub(crate) mod merge;
 pub(crate) mod moves;
+pub(crate) mod one_move;
 pub(crate) mod read_back;
 pub(crate) mod tail;
 pub(crate) mod unmovable;

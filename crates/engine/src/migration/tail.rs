@@ -293,6 +293,7 @@ impl Tiers {
         d.flush_wanted = false;
         d.dirty = false;
         d.flushing = Some(HddFlush { items: d.tail.items.len(), home_mark: d.home_writes });
+        d.flush_costs().flushes(now);
         if let Some(bcw) = &mut d.bcw {
             bcw.flush_issued(now);
         }

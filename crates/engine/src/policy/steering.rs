@@ -61,8 +61,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) detours: bool,
     /// The steering policy of its volume, if it has one.
     pub(crate) steer: Option<usize>,
-    /// A commit waits for flushes of hard drives.
-    pub(crate) settles_hdds: bool,
+    /// Share of a log in use from which it takes this no more, in percent; 0: a commit waits for flushes of hard drives.
+    pub(crate) log_percent: u64,
 }
 
 impl Steering {
@@ -274,9 +274,7 @@ impl Steering {
         io: &mut DeviceIo,
     ) {
         let (bytes, class) = (asked.bytes, asked.request.class);
-        let stop_percent = io.config().log_stop_percent;
         let tail_max = io.config().tail_bytes_max;
-        let settling = asked.settles_hdds;
         let with_room = io.hdds_with_room();
         for at in 0..io.hdds().len() {
             let id = io.hdds()[at];
@@ -289,9 +287,8 @@ impl Steering {
             let takes_new = device.takes_new();
             let (Some(bcw), Some(log)) = (&mut device.bcw, &device.log) else { continue };
             let takes = takes_new
-                && !settling
                 && bytes <= bcw.write_bytes_max()
-                && log.used_percent() < stop_percent
+                && log.used_percent() < asked.log_percent
                 && log.free_slots() >= bytes / BLOCK_BYTES
                 && device.tail.bytes + bytes <= tail_max;
             if !takes {

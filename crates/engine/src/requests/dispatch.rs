@@ -3,15 +3,18 @@
 use crate::device::{Class, Issued, Job, Waiting};
 use crate::io::{DeviceIo, News};
 use crate::map::Map;
+use crate::map::entry::{HOME, SSD};
 use crate::migration::Migration;
 use crate::policy::Policy;
 use crate::policy::steering::Steering;
 use crate::qos::QueueView;
 use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
+use crate::steer::{Reason, Target};
 use crate::store::Store;
+use crate::store::room::Room;
 use crate::volumes::Volumes;
-use tandem_block::{DeviceId, IoError};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError};
 
 impl Requests {
     /// Another SSD that has room for a write for which this one has none: the one with the shortest queue.
@@ -41,6 +44,73 @@ impl Requests {
         .min_by_key(|&id| (io[id].queue.length(), id))
     }
 
+    /// A hard drive whose log takes a write for which no SSD has room: the one with the shortest queue.
+    fn log_with_room(&self, full: DeviceId, job: &Job, io: &DeviceIo) -> Option<DeviceId> {
+        let Job::Write { task, bytes } = job else { return None };
+        let request = &self[*task].request;
+        if !io[full].is_ssd() || io.is_fixed() || request.fua {
+            return None;
+        }
+        let takes = |id: &DeviceId| {
+            let d = &io[*id];
+            let keeps = !d.is_volatile() || request.class == DurabilityClass::VolatileOk;
+            let is_paid = d.bcw.as_ref().is_none_or(|bcw| bcw.may_spill(io.now()));
+            let blocks = (d.queue.waiting_bytes() + bytes).div_ceil(BLOCK_BYTES);
+            let percent = io.config().log_spill_percent();
+            let has_room = d.log.as_ref().is_some_and(|log| log.takes_below(percent, blocks));
+            d.takes_new() && keeps && is_paid && has_room
+        };
+        let hdds = io.hdds().iter().copied().filter(takes);
+        hdds.min_by_key(|&id| (io[id].queue.length(), id))
+    }
+
+    /// Blocks by which this write makes the room on SSDs smaller, where little is left. What lies on an SSD alone leaves
+    /// its place for it.
+    fn room_taken(&self, device: DeviceId, job: &Job, room: Room, map: &Map, io: &DeviceIo) -> u64 {
+        let Job::Write { task, .. } = job else { return 0 };
+        if !io[device].is_ssd() || io.is_fixed() || !room.is_scarce() {
+            return 0;
+        }
+        let task = &self[*task];
+        let takes = |block: &u64| map.state(*block) & (SSD | HOME) != SSD;
+        (task.first..task.end).filter(takes).count() as u64
+    }
+
+    /// A write that has left the queue of a full SSD goes into that of a hard drive's log.
+    fn spill(&mut self, from: DeviceId, to: DeviceId, waiting: Waiting, io: &mut DeviceIo) {
+        let Job::Write { task: id, bytes } = waiting.job else {
+            unreachable!("only writes of whole requests are spilled")
+        };
+        assert!(
+            io[from].is_ssd() && io[to].log.is_some(),
+            "a log takes what an SSD has no room for"
+        );
+        let task = &mut self[id];
+        assert!(!task.target.is_log() && task.outstanding == 0, "a write waits in one queue");
+        task.target = Target::Log(to);
+        let before = std::mem::replace(&mut task.reason, Reason::NoRoom);
+        let length_bytes = task.request.length_bytes;
+        let stats = io.stats_mut();
+        stats.steered.take_back(before, length_bytes);
+        stats.steered.count(Reason::NoRoom, length_bytes);
+        stats.redirected.0 += 1;
+        stats.redirected.1 += length_bytes;
+        let now = io.now();
+        if let Some(bcw) = &mut io[to].bcw {
+            bcw.commit(now, bytes);
+        }
+        let d = &mut io[from];
+        d.queue.leave(1);
+        d.queue.pins_mut().unpin(waiting.pin);
+        let whose = self[id].whose();
+        io.enqueue(to, Class::Write, Job::Write { task: id, bytes }, whose);
+    }
+
+    /// Is this a write that no SSD had room for?
+    pub(crate) fn is_spilled(&self, job: &Job) -> bool {
+        matches!(job, Job::Write { task, .. } if self[*task].reason == Reason::NoRoom)
+    }
+
     /// A job that has left the queue of an SSD goes into that of another one.
     fn pass_on(&self, from: DeviceId, to: DeviceId, waiting: Waiting, io: &mut DeviceIo) {
         let (Job::Write { task, .. } | Job::Edge { task, .. }) = &waiting.job else {
@@ -58,7 +128,7 @@ impl Requests {
     fn fail_unissued(&mut self, id: TaskId, error: IoError) {
         self.note_error(id, error);
         let task = &mut self[id];
-        task.target = crate::steer::Target::Ssd;
+        task.target = Target::Ssd;
         task.is_refused = true;
         task.outstanding = task.outstanding.saturating_sub(1);
         if task.outstanding == 0 {
@@ -100,7 +170,7 @@ impl Requests {
                 if io.another_ssd(device).is_none() || io.is_fixed() {
                     self.fail_unissued(id, error);
                 } else if io[device].is_ssd() {
-                    self[id].target = crate::steer::Target::Ssd;
+                    self[id].target = Target::Ssd;
                     self.queue_write(id, io);
                 } else {
                     steering.return_write(device, id, io, self);
@@ -141,11 +211,33 @@ impl Requests {
             self.fail_waiting(device, waiting, &policy.steering, io);
             return Issued::Left;
         }
+        let kept = policy.tiers.kept_blocks_max(&store.map, io);
+        let room = Room::of(&store.map, kept);
+        let taken = self.room_taken(device, &waiting.job, room, &store.map, io);
+        if taken > 0 {
+            // a commit that makes tails safe waits until no write waits for a log
+            let settles = store.commit.is_settling_hdds();
+            match self.log_with_room(device, &waiting.job, io).filter(|_| !settles) {
+                Some(hdd) if room.is_low() => {
+                    self.spill(device, hdd, waiting, io);
+                    return Issued::Left;
+                }
+                None if store.room().holds(io.now()) && !io.is_stopping() => {
+                    return Issued::NoRoom(waiting);
+                }
+                Some(_) | None => {}
+            }
+        }
         let issued = match &waiting.job {
             Job::Write { task, .. } => {
                 let id = *task;
                 if io[device].is_ssd() {
-                    self.issue_ssd_write(device, id, io, &mut store.map)
+                    let is_issued = self.issue_ssd_write(device, id, io, &mut store.map);
+                    if is_issued {
+                        let makes = |hdd: usize| !io[DeviceId(hdd as u8)].is_faulted();
+                        store.room().take(io.now(), taken, room, makes);
+                    }
+                    is_issued
                 } else {
                     self.issue_log_write(
                         device,
@@ -166,6 +258,12 @@ impl Requests {
         if !issued {
             if let Some(other) = self.ssd_with_room(device, &waiting.job, &store.map, io) {
                 self.pass_on(device, other, waiting, io);
+                return Issued::Left;
+            }
+            let settles = store.commit.is_settling_hdds();
+            let hdd = self.log_with_room(device, &waiting.job, io).filter(|_| !settles);
+            if let Some(hdd) = hdd {
+                self.spill(device, hdd, waiting, io);
                 return Issued::Left;
             }
             self.wait_for_space(&waiting.job, io);
@@ -191,7 +289,9 @@ impl Requests {
         io: &mut DeviceIo,
     ) -> bool {
         let d = &mut io[device];
-        let waiting = d.queue.pop(class).expect("the class was asked for");
+        let is_hdd_read = class == Class::Read && !d.is_ssd();
+        let waiting = if is_hdd_read { d.queue.pop_read() } else { d.queue.pop(class) };
+        let waiting = waiting.expect("the class was asked for");
         match self.issue(device, waiting, store, migration, policy, io) {
             Issued::Sent | Issued::Left => true,
             Issued::NoRoom(waiting) => {
@@ -269,7 +369,10 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::WriteCache;
+    use crate::device::Service;
     use crate::io::fixture::drives;
+    use crate::log::Log;
     use crate::map::SlotRegion;
     use crate::requests::task::Task;
     use tandem_block::{BLOCK_BYTES, Instant, ObjectId, Op, Request, RequestId};
@@ -309,6 +412,86 @@ mod tests {
         let edge = Job::Edge { task, block: 0, mask: 1 };
         assert_eq!(requests.ssd_with_room(full, &edge, &map, &io), Some(third), "one block");
         assert_eq!(requests.ssd_with_room(hdd, &edge, &map, &io), None, "a log is no SSD");
+    }
+
+    /// A drive with an empty log of so many slots in segments of 10.
+    fn lay_log(io: &mut DeviceIo, hdd: DeviceId, slots: u64) {
+        io[hdd].log = Some(Log::new(SlotRegion::new(hdd, true, slots, 0), 10));
+    }
+
+    type Change = fn(&mut Requests, TaskId, &mut DeviceIo);
+
+    /// The mark up to which a log takes these is 80 % where a pool names none.
+    #[test]
+    fn a_write_goes_to_a_log_only_where_it_keeps_its_promise_and_finds_room() {
+        const HDD: DeviceId = DeviceId(1);
+        let cases: [(&str, bool, Change); 9] = [
+            ("a sound drive", true, |_, _, _| {}),
+            ("its own buffer may be lost", false, |requests, id, _| {
+                requests[id].request.class = DurabilityClass::Protected;
+            }),
+            ("a buffer that is never lost", true, |requests, id, io| {
+                requests[id].request.class = DurabilityClass::Protected;
+                io[HDD].config.write_cache = WriteCache::Protected;
+            }),
+            ("it must be durable", false, |requests, id, _| requests[id].request.fua = true),
+            ("no log", false, |_, _, io| io[HDD].log = None),
+            ("a drive that takes nothing new", false, |_, _, io| {
+                io[HDD].service = Service::ReadOnly(IoError::Device(HDD));
+            }),
+            ("just enough room", true, |_, _, io| {
+                let log = io[HDD].log.as_mut().expect("it has one");
+                assert!((0..7).all(|_| log.append(10, true).is_some()));
+                assert!(log.append(6, true).is_some());
+            }),
+            ("a slot too few", false, |_, _, io| {
+                let log = io[HDD].log.as_mut().expect("it has one");
+                assert!((0..7).all(|_| log.append(10, true).is_some()));
+                assert!(log.append(7, true).is_some());
+            }),
+            ("what waits for it takes the rest", false, |requests, id, io| {
+                let log = io[HDD].log.as_mut().expect("it has one");
+                assert!((0..7).all(|_| log.append(10, true).is_some()));
+                assert!(requests[id].blocks() == 4);
+                let job = Job::Write { task: id, bytes: 7 * BLOCK_BYTES };
+                io.enqueue(HDD, Class::Write, job, None);
+            }),
+        ];
+        for (what, is_taken, change) in cases {
+            let (mut io, mut requests) = (drives(1, 1), Requests::default());
+            lay_log(&mut io, HDD, 100);
+            let job = write(&mut requests, 4);
+            let Job::Write { task, .. } = job else { unreachable!("it is one") };
+            change(&mut requests, task, &mut io);
+            let found = requests.log_with_room(DeviceId(0), &job, &io);
+            assert_eq!(found, is_taken.then_some(HDD), "{what}");
+            assert_eq!(requests.log_with_room(HDD, &job, &io), None, "it is for a full SSD");
+            let edge = Job::Edge { task, block: 0, mask: 1 };
+            assert_eq!(requests.log_with_room(DeviceId(0), &edge, &io), None, "an edge of zeroes");
+        }
+    }
+
+    #[test]
+    fn what_is_spilled_goes_to_the_log_with_the_shortest_queue_and_counts_as_redirected() {
+        let (mut io, mut requests) = (drives(1, 2), Requests::default());
+        let [ssd, first, second] = [0, 1, 2].map(DeviceId);
+        [first, second].into_iter().for_each(|hdd| lay_log(&mut io, hdd, 100));
+        let before = write(&mut requests, 1);
+        io.enqueue(first, Class::Write, before, None);
+        let job = write(&mut requests, 4);
+        let Job::Write { task, .. } = job else { unreachable!("it is one") };
+        assert_eq!(requests.log_with_room(ssd, &job, &io), Some(second), "a shorter queue");
+        io.stats_mut().steered.count(requests[task].reason, 4 * BLOCK_BYTES);
+        io.enqueue(ssd, Class::Write, job, None);
+        let waiting = io[ssd].queue.pop(Class::Write).expect("it waits");
+        assert!(!requests.is_spilled(&waiting.job));
+        requests.spill(ssd, second, waiting, &mut io);
+        assert_eq!([ssd, first, second].map(|id| io[id].queue.length()), [0, 1, 1]);
+        assert_eq!(requests[task].target, Target::Log(second));
+        let waiting = io[second].queue.first(Class::Write).expect("it waits there");
+        assert!(requests.is_spilled(&waiting.job));
+        assert_eq!(io.stats().steered.get(Reason::NoRoom).bytes, 4 * BLOCK_BYTES);
+        assert_eq!(io.stats().redirected, (1, 4 * BLOCK_BYTES));
     }
 
     #[test]

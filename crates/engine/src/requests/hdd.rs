@@ -1,6 +1,6 @@
 //! What does a hard drive do next?
 //!
-//! Users' reads come first; then what its controller says about users' log writes, padding and flushes;
+//! Users' reads come first, in the drive's order and not more than a few before a write; then what its controller says about users' log writes, padding and flushes;
 //! background moves have it when nobody redirects to it, or when space is urgent (B4). What is read for
 //! the background, such as what a tier brings, goes behind users' writes: an interval may bring
 //! thousands of extents, one behind the other, and a write that came then waited for all of them.
@@ -19,7 +19,7 @@ use crate::metadata_replica::MetadataReplica;
 use crate::migration::Migration;
 use crate::migration::moves::Moves;
 use crate::migration::read_back::Promotions;
-use crate::owner::{LogIo, MetadataIo, Owner, RequestIo};
+use crate::owner::{LogIo, MetadataIo, MigrationIo, Owner, RequestIo};
 use crate::policy::Policy;
 use crate::policy::steering::Steering;
 use crate::port::IoOp;
@@ -73,6 +73,14 @@ fn wants_tail_flush(device: DeviceId, io: &DeviceIo, metadata_replica: &Metadata
     let bound = io.config().tail_bytes_max;
     let due = d.tail.bytes >= bound / 8 * 7 && !io.is_last_hdd(device);
     due || d.tail.bytes >= bound / 16 * 15 || (!wanted && d.tail.bytes >= bound / 8)
+}
+
+/// Would the next write take the tail beyond its bound? Steering keeps off a log before that, and where there is no
+/// other place the drive is flushed first.
+fn is_tail_full(device: DeviceId, io: &DeviceIo) -> bool {
+    let d = &io[device];
+    let next_bytes = d.queue.first(Class::Write).map_or(0, |first| first.bytes);
+    d.tail.bytes > 0 && d.tail.bytes + next_bytes > io.config().tail_bytes_max
 }
 
 /// Is no user waiting for what this drive would read next?
@@ -249,6 +257,7 @@ impl Policy {
             Job::Write { .. } | Job::Edge { .. } => first.job.bytes(),
             Job::Io(..) => BLOCK_BYTES,
         };
+        let is_spilled = requests.is_spilled(&first.job);
         let now = io.now();
         let breaks = io.breaks_stream(device, bytes);
         let action = match &mut io[device].bcw {
@@ -257,12 +266,12 @@ impl Policy {
             None => Action::Write,
         };
         match action {
-            Action::Return if !io.ssds().is_empty() => {
+            Action::Return if !(io.ssds().is_empty() || is_spilled) => {
                 self.steering.return_all(device, io, requests);
                 true
             }
             _ => {
-                // without an SSD even a slow write is better than none
+                // without an SSD, or room on one, even a slow write is better than none
                 if let Some(bcw) = &mut io[device].bcw {
                     bcw.issued(bytes, false);
                 }
@@ -321,12 +330,18 @@ impl Policy {
         let d = &io[device];
         let reads = d.queue.waits(Class::Read);
         let writes = d.queue.waits(Class::Write);
-        let writes_first = writes && reads && reads_for_background(device, io, requests);
+        let writes_first = writes
+            && reads
+            && (d.queue.write_is_overdue() || reads_for_background(device, io, requests));
         if reads && !writes_first {
             self.steering.disturb(device, true, requests, &self.tiers, io);
             return requests.issue_class(device, Class::Read, store, migration, self, io);
         }
         if d.flush_wanted {
+            self.settle_hdd(device, store, requests, io);
+            return false;
+        }
+        if writes && is_tail_full(device, io) {
             self.settle_hdd(device, store, requests, io);
             return false;
         }
@@ -422,6 +437,13 @@ pub(crate) fn note_hdd_completion(
     // a write in two pieces: the second waits for the first, which says nothing of the buffer
     let before = std::mem::replace(&mut device.last_end, ended);
     let latency = ended.since(flight.issued.max(before));
+    if !matches!(flight.owner, Owner::Log(LogIo::Flush)) {
+        let homes = match &flight.owner {
+            Owner::Migration(MigrationIo::Home { kind, .. }) => Some(*kind),
+            _ => None,
+        };
+        device.flush_costs().worked(latency, homes);
+    }
     let Some(bcw) = &mut device.bcw else { return };
     match &flight.owner {
         Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) if status.is_ok() => {

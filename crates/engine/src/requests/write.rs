@@ -23,7 +23,7 @@ use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
 use crate::steer::Target;
 use crate::store::Store;
-use crate::store::commit::Commit;
+use crate::store::room::Room;
 use crate::tier::Intention;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
@@ -103,6 +103,18 @@ impl Steering {
     }
 }
 
+/// Share of a log in use from which users' writes keep off it, in percent.
+fn log_percent(kept_blocks: u64, store: &Store, io: &DeviceIo) -> u64 {
+    if store.commit.is_settling_hdds() {
+        return 0;
+    }
+    // what a full log takes is written twice, and its drive is needed to make room
+    match Room::of(&store.map, kept_blocks).is_scarce() {
+        true => io.config().log_spill_percent(),
+        false => io.config().log_stop_percent,
+    }
+}
+
 impl Requests {
     /// The write's turn in a log has come. False: the log is full.
     pub(crate) fn issue_log_write(
@@ -137,7 +149,7 @@ impl Requests {
     fn steer_write(
         &mut self,
         id: TaskId,
-        commit: &Commit,
+        store: &Store,
         steering: &mut Steering,
         tiers: &mut Tiers,
         ledger: &Ledger,
@@ -160,7 +172,7 @@ impl Requests {
             intention,
             detours,
             steer: tiers.policies.get(&request.object).map(|policy| policy.steer),
-            settles_hdds: commit.is_settling_hdds(),
+            log_percent: log_percent(tiers.kept_blocks_max(&store.map, io), store, io),
         };
         let decision = steering.decide(&asked, ledger, io);
         assert!(
@@ -196,7 +208,7 @@ impl Requests {
         assert!(task.holds && task.outstanding == 0, "a write holds its blocks, and begins once");
         let target = self.steer_write(
             id,
-            &store.commit,
+            store,
             &mut policy.steering,
             &mut policy.tiers,
             &policy.ledger,

@@ -151,6 +151,8 @@ pub enum Reason {
     Stalled,
     /// Redirected: what may be written to SSDs in a day is spent.
     SsdBudget,
+    /// Redirected: no SSD has room for it, and a log has.
+    NoRoom,
     /// Kept on the SSD: it is expected to be done sooner, its wear counted.
     SsdSooner,
     /// Kept on the SSD: the hard drive would take longer than allowed.
@@ -185,6 +187,7 @@ impl Reason {
             Reason::Wear => "wear",
             Reason::Stalled => "stalled",
             Reason::SsdBudget => "ssd_budget",
+            Reason::NoRoom => "no_room",
             Reason::SsdSooner => "ssd_sooner",
             Reason::OverCap => "over_cap",
             Reason::Resting => "resting",
@@ -205,6 +208,7 @@ impl Reason {
                 | Reason::Wear
                 | Reason::Stalled
                 | Reason::SsdBudget
+                | Reason::NoRoom
         )
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod pace;
 pub(crate) mod resident;
 pub(crate) mod reuse;
+pub(crate) mod room;
 pub(crate) mod service;
 pub(crate) mod stop;
 
@@ -23,6 +24,7 @@ use crate::metadata_replica::MetadataReplica;
 use crate::store::commit::Commit;
 use crate::store::memory::MemoryBound;
 use crate::store::reuse::DeferredFree;
+use crate::store::room::RoomPace;
 
 /// What is known of blocks, in memory and on the drives.
 #[derive(Clone, Debug)]
@@ -38,11 +40,18 @@ pub(crate) struct Store {
     /// Which drives hold the metadata, and which of those missed writes.
     pub(crate) metadata: MetadataHomes,
     pub(crate) deferred_free: DeferredFree,
+    /// How fast writes take the room that is left.
+    room: RoomPace,
     /// What memory the map and the pages of checksums may take.
     memory: MemoryBound,
 }
 
 impl Store {
+    /// How fast writes take the room that is left.
+    pub(crate) fn room(&mut self) -> &mut RoomPace {
+        &mut self.room
+    }
+
     /// Of no blocks, with a journal of this size.
     pub(crate) fn new(journal_bytes: u64, memory: MemoryBound, contents: bool) -> Store {
         Store {
@@ -55,6 +64,7 @@ impl Store {
             metadata_replica: MetadataReplica::default(),
             metadata: MetadataHomes::default(),
             deferred_free: DeferredFree::default(),
+            room: RoomPace::default(),
             memory,
         }
     }

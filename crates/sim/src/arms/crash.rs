@@ -99,7 +99,10 @@ pub(super) const ARMS: &[Arm] = &[
         run: |case| {
             let first = 400 + case.seed % 12 * 160;
             let campaign = Campaign { window: (first, first + 160), ..EVERY_EVENT };
-            case.crashes(SwarmConfig::crowded(case.seed, case.policy, 300), campaign)
+            let mut config = SwarmConfig::crowded(case.seed, case.policy, 300);
+            // writes slow down before the SSDs are full, so many have to come at once to find no room
+            config.shape.depth = 16;
+            case.crashes(config, campaign)
         },
         least: &[
             (Met::Crashes, 1_600),

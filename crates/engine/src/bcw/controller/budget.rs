@@ -39,6 +39,12 @@ impl Budgets {
         !self.log.is_spent(now, promised_bytes)
     }
 
+    /// Is something left of what may be redirected to the drive in a day?
+    pub(super) fn has_log_bytes(&self, now: Instant) -> bool {
+        let (spent, allowed) = self.log.spent(now);
+        spent < allowed
+    }
+
     /// Bytes of padding today, and what is allowed.
     pub fn padding(&self, now: Instant) -> (u64, u64) {
         self.padding.spent(now)

@@ -9,6 +9,11 @@ use super::{
 };
 
 impl Controller {
+    /// May writes go to its log for which no SSD has room, whatever state its buffer is in?
+    pub(crate) fn may_spill(&self, now: Instant) -> bool {
+        self.state != State::Faulted && self.budgets.has_log_bytes(now)
+    }
+
     /// The state that a write of this size would meet after everything already promised.
     pub(crate) fn predict(&mut self, now: Instant, bytes: u64) -> WriteState {
         self.decay(now);

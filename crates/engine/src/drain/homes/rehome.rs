@@ -198,7 +198,7 @@ impl Migration {
         log.seal_open();
         let living = log.victims().into_iter().filter(|&segment| log.live(segment) > 0);
         let runs: Vec<Run> = living.map(|segment| log.segment_run(segment)).collect();
-        let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
+        let blocks_max = io.config().drain_run_blocks() as usize;
         for run in runs {
             let parts = self.moves.living_parts(run, blocks_max, &store.map, &volumes.objects, io);
             if !parts.is_empty() {

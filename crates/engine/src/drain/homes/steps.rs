@@ -48,7 +48,7 @@ impl Evacuation {
         }
         let most = match needed {
             true if first < drain.careful_until => 1,
-            true => io.config().writeback_run_bytes / BLOCK_BYTES,
+            true => io.config().drain_run_blocks(),
             false => EMPTY_BLOCKS_MAX,
         };
         let copied = drain.rehomed.iter().map(|known| known.blocks.first);

@@ -25,8 +25,8 @@ impl Audit<'_> {
                         self.audit_slot(Rule::MoveSlots, "a move", named, states, findings);
                     }
                 }
-                Owner::Migration(MigrationIo::Write { parts, .. }) => {
-                    self.audit_homes_written(*parts, findings)
+                Owner::Migration(MigrationIo::Home { number, parts, .. }) => {
+                    self.audit_homes_written((*number, *parts), findings)
                 }
                 _ => {}
             }
@@ -83,16 +83,10 @@ impl Audit<'_> {
     }
 
     /// Homes that are written now: a crash may leave either version there.
-    fn audit_homes_written(&self, parts: Parts, findings: &mut Findings) {
-        for block in self.migration.moves.homes_written(parts) {
+    fn audit_homes_written(&self, written: (u32, Parts), findings: &mut Findings) {
+        for block in self.migration.moves.home_writes.homes_of(written.0, written.1) {
             if self.store.map.leaves().recorded_home(block) {
-                let what = || {
-                    let times = self.migration.moves.times_in_move(block);
-                    format!(
-                        "the home of block {block} is written and a record names it; the move has it \
-                         {times} times"
-                    )
-                };
+                let what = || format!("the home of block {block} is written and a record names it");
                 findings.add(Rule::HomeInUse, what);
             }
         }

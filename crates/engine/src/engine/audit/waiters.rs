@@ -215,7 +215,8 @@ impl Audit<'_> {
     /// A background move waits for its own commands, for a record, or for reads from before.
     fn audit_moves(&self, findings: &mut Findings) {
         let is_of_move = |owner: &Owner| {
-            matches!(owner, Owner::Migration(MigrationIo::Read(_) | MigrationIo::Write { .. }))
+            let Owner::Migration(io) = owner else { return false };
+            !matches!(io, MigrationIo::Extent { .. })
         };
         let found = self.commands().filter(|under| is_of_move(under.owner)).count() as u64;
         let counted = self.migration.moves.commands_counted();

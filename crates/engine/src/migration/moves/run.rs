@@ -95,9 +95,21 @@ impl Migration {
             );
             return;
         }
-        let ready = io.is_fixed()
-            || ((store.commit.durable() >= m.after_batch || io.breaks(Mutant::EarlyHome))
-                && self.moves.are_homes_unread(&volumes.objects, io));
+        if io.is_stopping() && !io.waits_for_space() && !self.copies.are_awaited() {
+            // nobody waits for it, and the stop would
+            self.moves.end_move(
+                &mut store.map,
+                &mut self.copies,
+                &mut policy.tiers,
+                &mut self.evacuation,
+                io,
+            );
+            return;
+        }
+        let ready = self.moves.home_writes.has_room()
+            && (io.is_fixed()
+                || ((store.commit.durable() >= m.after_batch || io.breaks(Mutant::EarlyHome))
+                    && self.moves.are_homes_unread(&volumes.objects, io)));
         if ready {
             self.moves.write_homes(
                 &mut store.map,
@@ -137,6 +149,16 @@ impl Migration {
                     &policy.tiers,
                     io,
                 );
+            if !io.is_fixed() {
+                // a drive that writes a log without a pause may hold the move up for long
+                self.moves.drop_clean_copies(
+                    &mut store.commit,
+                    &mut store.map,
+                    &volumes.objects,
+                    io,
+                );
+                self.moves.flush_homed(&store.commit, &self.copies, &policy.tiers, &store.map, io);
+            }
             advance_reading(&mut self.moves, &mut self.evacuation, store, io);
             self.advance_move(store, volumes, policy, io);
             return;
@@ -155,9 +177,14 @@ impl Migration {
         }
         if self.has_nothing_to_move(&store.map, &policy.tiers, io) {
             (self.moves.writing_back, self.moves.urgent) = (false, false);
+            self.moves.cleans_logs = false;
             return;
         }
-        if self.begin_draining(store, volumes, requests, io) || io.hdds().is_empty() {
+        let is_alone = self.moves.is_idle();
+        if !is_alone && self.evacuation.is_under_way() {
+            return;
+        }
+        if is_alone && self.begin_draining(store, volumes, requests, io) || io.hdds().is_empty() {
             advance_reading(&mut self.moves, &mut self.evacuation, store, io);
             return;
         }
@@ -196,7 +223,7 @@ impl Migration {
     ) {
         if !io.is_fixed() {
             self.moves.drop_clean_copies(&mut store.commit, &mut store.map, &volumes.objects, io);
-            self.moves.flush_homed(&store.commit, &self.copies, &policy.tiers, io);
+            self.moves.flush_homed(&store.commit, &self.copies, &policy.tiers, &store.map, io);
             // what lies on an SSD goes home in any case where that is the only way to make room
             let presses =
                 io.waits_for_space() && io.stats().faulted_drives > io.stats().healed_drives;
@@ -212,7 +239,8 @@ impl Migration {
         let log_need = self.moves.log_need(io);
         self.moves.urgent =
             self.moves.space_is_urgent(log_need, &store.map, &self.copies, &policy.tiers, io);
-        let has_room = self.moves.homed.len() < HOMED_BLOCKS_MAX;
+        let is_alone = self.moves.is_idle();
+        let has_room = is_alone && self.moves.homed.count() < HOMED_BLOCKS_MAX;
         if has_room && self.copies.are_awaited() && self.begin_copies(store, volumes, requests, io)
         {
             return;
@@ -229,12 +257,16 @@ impl Migration {
                 return;
             }
             // what is dirty is home already, or was not found: the flush makes it clean
-            self.moves.want_home_flush(io);
+            if is_alone && (io.waits_for_space() || io.is_quiet()) {
+                self.moves.want_home_flush(io);
+            }
         }
         if has_room && self.begin_copies(store, volumes, requests, io) {
             return;
         }
-        if log_need != Need::None && self.begin_log_gc(store, volumes, requests, io) {
+        self.moves.cleans_logs =
+            log_need != Need::None && self.begin_log_gc(store, volumes, requests, io);
+        if self.moves.cleans_logs || !is_alone {
             return;
         }
         if self.promotions.begin_promotion(
@@ -288,8 +320,9 @@ mod tests {
                 let slot = map.allocate_ssd(1).expect("there is room").slot;
                 assert!(map.assign_fragment(0, slot, 1, 0));
             }),
-            ("a home to be flushed", false, |migration, _, _| {
-                migration.moves.homed.push_back((1, Part::new(1, 2)));
+            ("a home to be flushed", false, |migration, map, _| {
+                let copied = Some(map.watch(1));
+                migration.moves.homed.add(1, Part { copied, ..Part::new(1, 2) }, true);
             }),
             ("a write without room", false, |_, _, io| io.note_wait_for_space()),
             ("a copy that is wanted", false, |migration, _, io| {

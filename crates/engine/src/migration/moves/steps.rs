@@ -1,8 +1,8 @@
 //! Moves of blocks, step by step: begun, written, ended, and when one is due.
 
 use super::{
-    HOMED_BLOCKS_MAX, LOOK_BLOCKS_MAX, Move, Moves, Part, REST_AFTER_FAILURE, Stage, Sums,
-    run_length,
+    HOMED_BLOCKS_MAX, LOOK_BLOCKS_MAX, Move, Moves, Part, REST_AFTER_FAILURE, Stage, Stretches,
+    Sums, run_length,
 };
 use crate::config::EngineConfig;
 use crate::device::{Class, Job};
@@ -18,11 +18,13 @@ use crate::policy::steering::Steering;
 use crate::port::{Command, IoOp};
 use crate::store::commit::Commit;
 use crate::tiering::Tiers;
-use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, PayloadId};
+use tandem_block::{BLOCK_BYTES, Duration, Instant, PayloadId};
 
 impl Moves {
-    pub(crate) fn counts_as(&self) -> MoveKind {
-        self.active.as_ref().map_or(MoveKind::WriteBack, |m| m.kind)
+    /// Is a move of this kind under way?
+    pub(crate) fn runs(&self, kind: MoveKind) -> bool {
+        let active = self.active.as_ref();
+        active.is_some_and(|m| m.kind == kind) || self.home_writes.has_kind(kind)
     }
 
     /// Must it run although users want the drive?
@@ -49,25 +51,30 @@ impl Moves {
 
     /// Is no move under way?
     pub(crate) fn is_idle(&self) -> bool {
-        self.active.is_none()
+        self.active.is_none() && self.home_writes.is_empty()
+    }
+
+    /// May one begin that goes home? A drain keeps its own moves apart.
+    pub(crate) fn takes_home_move(&self, evacuation: &Evacuation) -> bool {
+        self.active.is_none() && (self.home_writes.is_empty() || !evacuation.is_under_way())
     }
 
     /// Homes that were written and not flushed yet.
     pub(crate) fn homed_count(&self) -> usize {
-        self.homed.len()
+        self.homed.count()
     }
 
-    /// Home writes of this drive that a flush has made durable.
-    pub(crate) fn homes_durable_mark(&self, device: DeviceId) -> u64 {
-        self.homes_durable.get(usize::from(device.0)).copied().unwrap_or(0)
+    /// Is its home being written, or was it written and not flushed yet?
+    pub(crate) fn is_homed(&self, block: Logical) -> bool {
+        self.homed.has(block) || self.home_writes.has(block)
     }
 
-    /// Is dirty SSD space, in whole percent, more than this? What is home already and waits for its
-    /// drive's flush is not: writing back more would not make it clean any sooner. (If it was
+    /// Is dirty SSD space, in whole percent, more than this? What is written home, or is home already and waits for its
+    /// drive's flush, is not: writing back more would not make it clean any sooner. (If it was
     /// overwritten meanwhile it is dirty again, which shows after that flush.)
     #[inline]
     fn is_dirtier_than(&self, percent: u64, kept_blocks: u64, map: &Map) -> bool {
-        let elsewhere = self.homed_ssd + kept_blocks;
+        let elsewhere = self.homed.ssd_blocks() + self.home_writes.written_back() + kept_blocks;
         let dirty = map.population().dirty_ssd.saturating_sub(elsewhere);
         dirty * 100 >= (percent + 1) * map.ssd_slots().max(1)
     }
@@ -106,7 +113,8 @@ impl Moves {
     /// Is this block on its way home?
     pub(crate) fn is_moving(&self, block: Logical) -> bool {
         let active = self.active.as_ref();
-        active.is_some_and(|m| m.parts.iter().any(|part| part.logical == block))
+        self.home_writes.has(block)
+            || active.is_some_and(|m| m.parts.iter().any(|part| part.logical == block))
     }
 
     /// Moves these durable SSD slots home.
@@ -263,6 +271,18 @@ impl Moves {
         io: &mut DeviceIo,
     ) {
         let m = self.active.take().expect("asked by the caller");
+        self.finish_move(m, map, copies, tiers, evacuation, io);
+    }
+
+    pub(crate) fn finish_move(
+        &mut self,
+        m: Move,
+        map: &mut Map,
+        copies: &mut Copies,
+        tiers: &mut Tiers,
+        evacuation: &mut Evacuation,
+        io: &mut DeviceIo,
+    ) {
         assert!(m.outstanding == 0, "a move ends when none of its commands is under way");
         assert!(m.stage != Stage::Reading, "a move ends when its sources have been read");
         assert!(m.sums.pinned() == 0, "a move ends when it keeps no page in RAM");
@@ -298,11 +318,12 @@ impl Moves {
         if io.waits_for_space() && io.now() < self.rests_until {
             return self.rests_until;
         }
-        let waits = self.active.is_none()
+        let waits = self.is_idle()
             && !io.hdds().is_empty()
             && !io.is_quiet()
             && !io.is_fixed()
-            && (self.wants_writeback(true, map, steering, tiers, io)
+            && (!self.homed.is_empty()
+                || self.wants_writeback(true, map, steering, tiers, io)
                 || map.population().fragmented > 0
                 || copies.copies_await_quiet()
                 || metadata_replica.awaits_quiet());
@@ -319,7 +340,7 @@ impl Moves {
         io: &mut DeviceIo,
     ) -> bool {
         let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-        if self.homed.len() >= HOMED_BLOCKS_MAX {
+        if self.homed.count() >= HOMED_BLOCKS_MAX {
             return false; // until the flush is done
         }
         let total = map.leaves().block_count() as Logical;
@@ -327,8 +348,8 @@ impl Moves {
         let mut from = self.cursor;
         assert!(from <= total, "the search begins at a block of the map");
         let mut wrapped = false;
-        let mut looked = 0u64;
-        while parts.len() < blocks_max && looked < LOOK_BLOCKS_MAX {
+        let (mut looked, mut stretches) = (0u64, Stretches::default());
+        while parts.len() < blocks_max && stretches.has_room() && looked < LOOK_BLOCKS_MAX {
             looked += 1;
             // not beyond where it began: a block would be moved twice
             let end = if wrapped { self.cursor } else { total };
@@ -341,7 +362,7 @@ impl Moves {
                 continue;
             };
             from = block + 1;
-            if self.homed_blocks.contains(&block) {
+            if self.is_homed(block) {
                 continue;
             }
             // where the home is on a drive that leaves it will soon be elsewhere
@@ -351,6 +372,7 @@ impl Moves {
                 continue;
             }
             if let Some(slot) = map.writeback_source(block) {
+                stretches.add(block);
                 parts.push(Part::new(block, slot));
             }
         }

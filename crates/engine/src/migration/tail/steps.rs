@@ -100,6 +100,7 @@ impl Migration {
         store.probed(device, status, volumes, policy, io);
         store.metadata_replica.flush_ended(device, io);
         let d = &mut io[device];
+        d.flush_costs().flushed(now);
         assert!(flush.items <= d.tail.items.len(), "a tail only grows while its drive is flushed");
         d.tail.copy_failed = false;
         let mut durable = Vec::with_capacity(flush.items);

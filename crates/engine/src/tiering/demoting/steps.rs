@@ -84,8 +84,8 @@ impl Policy {
     ) {
         assert!(extents.len() <= LOOK_MAX, "one step looks at no more than its bound");
         let blocks_max = (io.config().writeback_run_bytes / BLOCK_BYTES) as usize;
-        let can_move =
-            migration.moves.is_idle() && migration.moves.homed_count() < HOMED_BLOCKS_MAX;
+        let can_move = migration.moves.takes_home_move(&migration.evacuation)
+            && migration.moves.homed_count() < HOMED_BLOCKS_MAX;
         let (mut home, mut merge, mut dropped) = (Vec::new(), None, 0u64);
         let mut dirty = false;
         for &extent in extents {
