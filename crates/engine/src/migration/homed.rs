@@ -71,7 +71,12 @@ impl Homed {
             }
             let was_known = self.blocks.remove(&waiting.part.logical);
             assert!(was_known, "a home that waits for a flush is forgotten once");
-            self.from_ssds -= u64::from(waiting.from_ssd);
+            let from_ssd = u64::from(waiting.from_ssd);
+            assert!(
+                self.from_ssds >= from_ssd,
+                "a home from an SSD is counted until it is forgotten"
+            );
+            self.from_ssds -= from_ssd;
             taken.push(waiting.part);
         }
         self.assert_counts();
