@@ -219,22 +219,22 @@ impl Leaves {
 
     /// The first block in `from..to` that lies in a slot or under fragments.
     pub(crate) fn next_in_slot(&self, from: Logical, to: Logical) -> Option<Logical> {
-        self.next(from, to, Leaf::next_in_slot)
+        self.next(from, to, None, Leaf::next_in_slot)
     }
 
     /// The first block in `from..to` that lies on an SSD, or under fragments.
     pub(crate) fn next_on_ssd(&self, from: Logical, to: Logical) -> Option<Logical> {
-        self.next(from, to, Leaf::next_on_ssd)
+        self.next(from, to, None, Leaf::next_on_ssd)
     }
 
     /// The first block in `from..to` that lies on an SSD but not at home, without fragments.
     pub(crate) fn next_dirty(&self, from: Logical, to: Logical) -> Option<Logical> {
-        self.next_sought(from, to, Sought::Dirty, Leaf::next_dirty)
+        self.next(from, to, Some(Sought::Dirty), Leaf::next_dirty)
     }
 
     /// The first block in `from..to` that lies on an SSD and at home, and nowhere else.
     pub(crate) fn next_clean(&self, from: Logical, to: Logical) -> Option<Logical> {
-        self.next_sought(from, to, Sought::Clean, Leaf::next_clean)
+        self.next(from, to, Some(Sought::Clean), Leaf::next_clean)
     }
 
     /// Blocks in `from..to` that lie anywhere: some of the first ones that follow each other.
@@ -264,34 +264,12 @@ impl Leaves {
         None
     }
 
+    /// The first block that `next` finds in a leaf. Where something is sought, leaves that have none of it are passed.
     fn next(
         &self,
         from: Logical,
         to: Logical,
-        next: impl Fn(&Leaf, u64, u64) -> Option<u64>,
-    ) -> Option<Logical> {
-        assert!(to <= self.blocks, "a search ends behind the last block");
-        let mut block = from;
-        while block < to {
-            let Ok(leaf) = self.leaf(block) else {
-                block = (block / GROUP_BLOCKS + 1) * GROUP_BLOCKS;
-                continue;
-            };
-            let first = block - block % LEAF_BLOCKS;
-            if let Some(found) = next(leaf, block - first, LEAF_BLOCKS.min(to - first)) {
-                return Some(first + found);
-            }
-            block = first + LEAF_BLOCKS;
-        }
-        None
-    }
-
-    /// The same, of leaves alone that have what is sought.
-    fn next_sought(
-        &self,
-        from: Logical,
-        to: Logical,
-        sought: Sought,
+        sought: Option<Sought>,
         next: impl Fn(&Leaf, u64, u64) -> Option<u64>,
     ) -> Option<Logical> {
         assert!(to <= self.blocks, "a search ends behind the last block");
@@ -303,7 +281,8 @@ impl Leaves {
                 block = behind;
                 continue;
             };
-            let Some(leaf) = counts.next(sought, leaf_of(block).0) else {
+            let from = leaf_of(block).0;
+            let Some(leaf) = sought.map_or(Some(from), |sought| counts.next(sought, from)) else {
                 block = behind;
                 continue;
             };
