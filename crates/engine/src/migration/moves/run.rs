@@ -85,18 +85,9 @@ impl Migration {
         if m.kind == MoveKind::Rehome {
             return self.advance_rehoming(store, volumes, policy, io);
         }
-        if m.failed {
-            self.moves.end_move(
-                &mut store.map,
-                &mut self.copies,
-                &mut policy.tiers,
-                &mut self.evacuation,
-                io,
-            );
-            return;
-        }
-        if io.is_stopping() && !io.waits_for_space() && !self.copies.are_awaited() {
-            // nobody waits for it, and the stop would
+        // nobody waits for it, and the stop would
+        let is_given_up = io.is_stopping() && !io.waits_for_space() && !self.copies.are_awaited();
+        if m.failed || is_given_up {
             self.moves.end_move(
                 &mut store.map,
                 &mut self.copies,
