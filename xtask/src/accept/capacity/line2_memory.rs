@@ -6,6 +6,7 @@ use super::Options;
 use crate::cargo;
 use crate::row::Row;
 use anyhow::{Context as _, Result, bail};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -17,14 +18,24 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// What the program says. Each line is shown as it comes, since `memory` takes two hours.
 fn call(program: &Path, word: &str) -> Result<String> {
     let mut command = Command::new(program);
-    command.arg(word).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.output().context("starting the measurement")?;
-    if !output.status.success() {
-        bail!("paging {word} ended with {}", output.status);
+    command.arg(word).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().context("starting the measurement")?;
+    let mut said = String::new();
+    let output = child.stdout.take().context("the measurement has no output")?;
+    for line in BufReader::new(output).lines() {
+        let line = line.context("reading what the measurement says")?;
+        eprintln!("{line}");
+        said += &line;
+        said.push('\n');
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    let status = child.wait().context("waiting for the measurement")?;
+    if !status.success() {
+        bail!("paging {word} ended with {status}");
+    }
+    Ok(said)
 }
 
 /// Numbers of a line of a table, behind its name.
