@@ -72,7 +72,7 @@ fn room(count: u32) -> u64 {
     let mut push = |streams: &mut Streams, now: Instant, rng: &mut Rng| {
         sequence += 1;
         let job = Job::Io(IoOp::Flush, Owner::Log(LogIo::Flush));
-        let waiting = Waiting { sequence, bytes: 4096, job, pin: Pin::NONE };
+        let waiting = Waiting::new(sequence, 4096, job, Pin::NONE);
         let kind = Kind { read: sequence.is_multiple_of(2), sequential: false };
         let index = rng.below(u64::from(count)) as u16;
         streams.push(now, index, kind, 5_000 + rng.below(10_000), waiting);

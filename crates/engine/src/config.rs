@@ -175,8 +175,7 @@ pub struct EngineConfig {
     /// Write the changes of the map at the latest after this long. Default 1 s.
     pub commit_interval: Duration,
     /// The metadata replica may lack what has been durable for this long before users wait
-    /// for the flush that brings it there. Default 10 s: a flush takes up to 0.3 s of a hard drive, so
-    /// that is 3 % of it at most (guess).
+    /// for the write that brings it there. Default 30 s: what Linux lets wait in its page cache (guess).
     pub metadata_replica_lag: Duration,
     /// Dirty SSD space, in percent, at which write-back begins. Default 60 (design decision 10).
     pub writeback_high_percent: u64,
@@ -276,7 +275,7 @@ impl EngineConfig {
             log_percent: 10,
             log_segment_bytes: 16 * MIB,
             commit_interval: Duration::from_s(1),
-            metadata_replica_lag: Duration::from_s(10),
+            metadata_replica_lag: Duration::from_s(30),
             writeback_high_percent: 60,
             writeback_low_percent: 40,
             writeback_idle: Duration::from_s(1),

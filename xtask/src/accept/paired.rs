@@ -19,6 +19,8 @@ pub(super) enum Before {
     House,
     /// When they stood.
     EndOfHouse,
+    /// Before destaging was rebuilt.
+    Destage,
 }
 
 impl Before {
@@ -26,6 +28,7 @@ impl Before {
         match self {
             Before::House => "7e05906",
             Before::EndOfHouse => "84dd626",
+            Before::Destage => "9cd2a92",
         }
     }
 }

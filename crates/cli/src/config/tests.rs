@@ -5,7 +5,7 @@ use tandem_live::listen::Address;
 
 const GOOD: &str = r#"[pool]
 name = "laptop"
-metadata_replica_lag = "30s"
+metadata_replica_lag = "45s"
 [[device]]
 role = "ssd"
 path = "ssd.img"
@@ -47,8 +47,8 @@ fn changed(from: &str, to: &str) -> String {
 fn the_example_of_the_design_is_read() {
     let pool = parse(GOOD).expect("good");
     assert_eq!(pool.name, "laptop");
-    assert_eq!(pool.engine_config(&[1 << 34, 1 << 36]).metadata_replica_lag.ns, 30_000_000_000);
-    let lag = "metadata_replica_lag = \"30s\"";
+    assert_eq!(pool.engine_config(&[1 << 34, 1 << 36]).metadata_replica_lag.ns, 45_000_000_000);
+    let lag = "metadata_replica_lag = \"45s\"";
     let read_back = changed(lag, "read_back = \"16MiB\"\npromote_after = 2");
     let config = parse(&read_back).expect("good").engine_config(&[1 << 34, 1 << 36]);
     assert_eq!((config.read_back_bytes, config.promote_after_reads), (16 << 20, 2));
@@ -63,10 +63,10 @@ fn the_example_of_the_design_is_read() {
     let too_much = parse(&changed(lag, "read_back = \"1GiB\"")).expect_err("too much");
     assert!(too_much.text.contains("256MiB at most"), "{too_much}");
     let by_itself =
-        parse(&changed("metadata_replica_lag = \"30s\"", "")).expect("it has a default");
+        parse(&changed("metadata_replica_lag = \"45s\"", "")).expect("it has a default");
     assert_eq!(
         by_itself.engine_config(&[1 << 34, 1 << 36]).metadata_replica_lag.ns,
-        10_000_000_000
+        30_000_000_000
     );
     let [ssd, hdd] = pool.devices.as_slice() else { panic!("two devices") };
     assert_eq!((ssd.role, ssd.size_bytes, ssd.line), (Role::Ssd, Some(16 << 30), 6));
@@ -185,7 +185,7 @@ fn budgets_are_a_days_bytes() {
 /// (what is changed, into what, the line that is named, words of the error)
 const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("name = \"laptop\"", "nmae = \"laptop\"", 2, "did you mean \"name\""),
-    ("[pool]\nname = \"laptop\"\nmetadata_replica_lag = \"30s\"", "", 0, "missing key `pool`"),
+    ("[pool]\nname = \"laptop\"\nmetadata_replica_lag = \"45s\"", "", 0, "missing key `pool`"),
     ("name = \"laptop\"", "name = \"lap top\"", 2, "the name of this pool"),
     ("name = \"laptop\"", "name = laptop", 2, ""),
     ("metadata_replica_lag", "metadata_replica_leg", 3, "did you mean \"metadata_replica_lag\""),

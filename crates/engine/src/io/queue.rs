@@ -5,13 +5,13 @@
 
 use super::load::{Load, Place};
 use super::pins::{Pin, Pins};
-use super::read_order::next_read;
+use super::read_order::{WaitingRead, next_read};
 use crate::port::IoOp;
 use std::collections::VecDeque;
 use tandem_block::Instant;
 
-/// Reads of a hard drive that go before a write which waits, at most (guess: a tenth of a second).
-const READS_BEFORE_WRITE_MAX: u32 = 16;
+/// Reads of a hard drive that go one behind the other while something else waits, at most (guess: a tenth of a second).
+const READS_IN_A_ROW_MAX: u32 = 16;
 
 /// Who waits: user reads, user writes, background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +40,8 @@ pub trait QueuedJob {
 pub struct Waiting<J> {
     /// Order of arrival at this drive.
     pub sequence: u64,
+    /// Reads that had been taken in the drive's order when it came.
+    came_after: u64,
     /// Its size; 0 for what moves none.
     pub bytes: u64,
     /// What.
@@ -48,12 +50,21 @@ pub struct Waiting<J> {
     pub pin: Pin,
 }
 
+impl<J> Waiting<J> {
+    /// A job that waits behind none in the drive's order.
+    pub fn new(sequence: u64, bytes: u64, job: J, pin: Pin) -> Waiting<J> {
+        Waiting { sequence, came_after: 0, bytes, job, pin }
+    }
+}
+
 /// The queue of one drive.
 #[derive(Clone, Debug)]
 pub struct Queue<J> {
     /// By class, where streams are not told apart.
     waiting: [VecDeque<Waiting<J>>; 3],
     arrivals: u64,
+    /// In the drive's order, from those that waited.
+    reads_taken: u64,
     waiting_bytes: u64,
     /// Accepted and not ended. Paper: `l(t)` in [BCW Alg. 3].
     length: u32,
@@ -63,8 +74,8 @@ pub struct Queue<J> {
     pins: Pins,
     /// Where on the drive the last command ends.
     head_bytes: u64,
-    /// Reads that went before the write that waits.
-    reads_before_write: u32,
+    /// Reads that were taken since another command went out.
+    reads_in_a_row: u32,
 }
 
 impl<J> Default for Queue<J> {
@@ -72,6 +83,7 @@ impl<J> Default for Queue<J> {
         Queue {
             waiting: Default::default(),
             arrivals: 0,
+            reads_taken: 0,
             waiting_bytes: 0,
             length: 0,
             in_flight: 0,
@@ -79,7 +91,7 @@ impl<J> Default for Queue<J> {
             load: Load::default(),
             pins: Pins::default(),
             head_bytes: 0,
-            reads_before_write: 0,
+            reads_in_a_row: 0,
         }
     }
 }
@@ -98,15 +110,12 @@ impl<J: QueuedJob> Queue<J> {
         self.length += 1;
         self.waiting_bytes += bytes;
         let pin = job.op().map_or(Pin::NONE, |op| self.pins.pin(op));
-        Waiting { sequence: self.arrivals, bytes, job, pin }
+        Waiting { sequence: self.arrivals, came_after: self.reads_taken, bytes, job, pin }
     }
 
     /// Takes the first waiting job of a class; it is still accepted.
     pub(crate) fn pop(&mut self, class: Class) -> Option<Waiting<J>> {
         let waiting = self.waiting[class as usize].pop_front()?;
-        if class == Class::Write {
-            self.reads_before_write = 0;
-        }
         self.taken(waiting.bytes);
         Some(waiting)
     }
@@ -114,21 +123,21 @@ impl<J: QueuedJob> Queue<J> {
     /// Takes the waiting read that a hard drive does next; it is still accepted.
     pub(crate) fn pop_read(&mut self) -> Option<Waiting<J>> {
         let reads = &mut self.waiting[Class::Read as usize];
-        let places = reads.iter().map(|waiting| {
-            (waiting.sequence, waiting.job.op().and_then(IoOp::place).map(|place| place.start))
+        let places = reads.iter().map(|waiting| WaitingRead {
+            came_after: waiting.came_after,
+            offset_bytes: waiting.job.op().and_then(IoOp::place).map(|place| place.start),
         });
         let at = next_read(places, self.head_bytes)?;
         let waiting = reads.remove(at).expect("it is one of those that wait");
-        if self.waits(Class::Write) {
-            self.reads_before_write += 1;
-        }
+        self.reads_taken += 1;
+        self.reads_in_a_row = self.reads_in_a_row.saturating_add(1);
         self.taken(waiting.bytes);
         Some(waiting)
     }
 
-    /// Have so many reads of a hard drive gone before the write that waits that it is next?
-    pub(crate) fn write_is_overdue(&self) -> bool {
-        self.waits(Class::Write) && self.reads_before_write >= READS_BEFORE_WRITE_MAX
+    /// Were so many reads of a hard drive taken that whatever else waits is next?
+    pub(crate) fn others_are_overdue(&self) -> bool {
+        self.reads_in_a_row >= READS_IN_A_ROW_MAX
     }
 
     /// Puts it back where it was.
@@ -209,6 +218,9 @@ impl<J> Queue<J> {
         self.in_flight += 1;
         self.background_in_flight += u32::from(background);
         assert!(self.background_in_flight <= self.in_flight, "they are counted among all");
+        if !op.is_read() {
+            self.reads_in_a_row = 0;
+        }
         self.head_bytes = op.place().map_or(self.head_bytes, |place| place.end);
         let place = self.load.add(op, bytes, self.length);
         self.length += 1;
@@ -347,15 +359,18 @@ mod tests {
         assert!(queue.waits(Class::Read) && !queue.waits(Class::Background));
     }
 
-    /// The head follows the commands that go out, and a write that waits is passed by so many reads at most.
-    #[test]
-    fn reads_are_taken_as_they_lie_and_a_write_is_next_at_last() {
-        let read = |block: u64| IoOp::Read {
+    fn read(block: u64) -> IoOp {
+        IoOp::Read {
             offset_bytes: block * 4096,
             length_bytes: 4096,
             into: PayloadId::NONE,
             into_offset_bytes: 0,
-        };
+        }
+    }
+
+    /// The head follows the commands that go out.
+    #[test]
+    fn reads_are_taken_as_they_lie() {
         let mut queue = Queue::default();
         assert!(queue.pop_read().is_none());
         queue.goes_out(&read(100), 4096, false);
@@ -364,26 +379,24 @@ mod tests {
         }
         let mut order = Vec::new();
         while let Some(taken) = queue.pop_read() {
-            let op = taken.job.1.expect("a read has one");
-            queue.goes_out(&op, 4096, false);
+            queue.goes_out(&taken.job.1.expect("a read has one"), 4096, false);
             queue.goes_out(&IoOp::Flush, 0, true);
             order.push(taken.job.0);
         }
         assert_eq!(order, [3, 2, 1]);
-        for job in 0..READS_BEFORE_WRITE_MAX {
-            queue.enqueue(Class::Read, Job(job, Some(read(7))), 4096);
+    }
+
+    #[test]
+    fn other_commands_are_overdue_after_so_many_reads() {
+        let mut queue = Queue::default();
+        for taken in 0..2 * READS_IN_A_ROW_MAX {
+            assert_eq!(queue.others_are_overdue(), taken >= READS_IN_A_ROW_MAX, "{taken}");
+            queue.enqueue(Class::Read, Job(taken, Some(read(7))), 4096);
             queue.pop_read().expect("it waits");
+            queue.goes_out(&read(7), 4096, false);
         }
-        assert!(!queue.write_is_overdue(), "no write waits");
-        queue.enqueue(Class::Write, Job(9, None), 4096);
-        for job in 0..READS_BEFORE_WRITE_MAX {
-            assert!(!queue.write_is_overdue());
-            queue.enqueue(Class::Read, Job(job, Some(read(7))), 4096);
-            queue.pop_read().expect("it waits");
-        }
-        assert!(queue.write_is_overdue());
-        queue.pop(Class::Write).expect("it waits");
-        assert!(!queue.write_is_overdue());
+        queue.goes_out(&IoOp::Flush, 0, false);
+        assert!(!queue.others_are_overdue());
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! What is due goes before everybody else on the drive; between the steps of a snapshot one reader is
 //! let through.
 
-use super::{MetadataReplica, Stage};
+use super::{MetadataReplica, Stage, WAITING_BYTES_DUE, WAITING_BYTES_WRITE, WRITE_BYTES_MAX};
 use crate::device::Class;
 use crate::io::DeviceIo;
 use tandem_block::{DeviceId, Duration, Instant};
@@ -25,6 +25,8 @@ const SNAPSHOT_REST: u64 = 8;
 pub(crate) enum Turn {
     /// Nothing.
     Nothing,
+    /// A write of units, and a flush where there are none.
+    Units,
     /// A flush.
     Flush,
     /// The next step of a snapshot, which waits in the drive's queue.
@@ -48,6 +50,9 @@ impl MetadataReplica {
     fn units_due(&self, lag: Duration) -> Instant {
         if self.home.is_none() || self.gap || self.held {
             return Instant::NEVER; // they do not count, or cannot come, before the snapshot
+        }
+        if self.waiting_bytes >= WAITING_BYTES_DUE {
+            return Instant::ZERO;
         }
         let lag_over = self.missing.front().map_or(Instant::NEVER, |&(_, since)| since + lag);
         lag_over.min(self.prompt_due(lag))
@@ -99,15 +104,42 @@ impl MetadataReplica {
         promoting(self.units_due(lag)).min(promoting(self.snapshot_due(lag)))
     }
 
+    /// Units wait for the drive, and nobody wants it: are there so many that they are written, or is the lag of the
+    /// oldest one nearly over in the quiet?
+    pub(crate) fn wants_units(&self, device: DeviceId, io: &DeviceIo) -> bool {
+        let f = self;
+        let waiting_bytes = if f.held { 0 } else { f.waiting_bytes };
+        let nearly = Duration::from_ns(io.config().metadata_replica_lag.ns / 8 * 7);
+        let is_old = f.waiting.front().is_some_and(|unit| unit.since + nearly <= io.now());
+        let due =
+            waiting_bytes >= WAITING_BYTES_WRITE || waiting_bytes > 0 && is_old && io.is_quiet();
+        f.home == Some(device) && due && !f.writing
+    }
+
+    /// Do more units wait than one write takes?
+    pub(crate) fn has_many_units(&self) -> bool {
+        self.waiting_bytes > WRITE_BYTES_MAX
+    }
+
+    /// Does it have something for the drive as soon as nobody wants it?
+    pub(crate) fn wants_drive(&self, device: DeviceId, io: &DeviceIo) -> bool {
+        self.wants_units(device, io) || self.wants_flush(device, io)
+    }
+
+    /// Does it count units as handed over that no write made durable, in the quiet?
+    pub(crate) fn wants_flush(&self, device: DeviceId, io: &DeviceIo) -> bool {
+        self.home == Some(device) && self.written > self.durable && io.is_quiet()
+    }
+
     /// What is due on the drive, which is free.
     pub(crate) fn turn(&mut self, device: DeviceId, io: &mut DeviceIo) -> Turn {
         let d = &io[device];
-        if d.flushing.is_some() {
+        if d.flushing.is_some() || self.writing {
             return Turn::Nothing;
         }
         if self.units_due(io.config().metadata_replica_lag) <= io.now() {
             io.stats_mut().metadata_replica_forced += 1;
-            return Turn::Flush;
+            return Turn::Units;
         }
         if self.stage == Stage::Idle || !self.snapshot_is_late(io) {
             return Turn::Nothing;

@@ -3,16 +3,16 @@
 //! Source: design decision 7. In a set with one SSD, that SSD's death must not take the map with it.
 //! So the first hard drive follows: it has a journal ring, pages of the map and roots at the same
 //! offsets as the SSD. It knows the volumes from the format on: the first root, which both have, names
-//! them. Afterwards it is brought up to date at its own flushes and with every checkpoint:
+//! them. Afterwards it is brought up to date in the quiet, at flushes of the drive and with every checkpoint:
 //!
 //! ```text
-//! a unit is durable on the SSD ─▶ kept in RAM ─▶ written before the drive's next flush that no user
-//!                                                waits for ─▶ durable by it: the metadata replica is level
+//! a unit is durable on the SSD ─▶ kept in RAM ─▶ written with FUA, or before a flush that no user
+//!                                                waits for ─▶ durable here: the metadata replica is level
 //! a checkpoint of the SSD ends ─▶ a snapshot, in the background (`snapshot`)
 //! ```
 //! Under load that never pauses users wait after all, a little: once a unit has been missing here for
-//! `metadata_replica_lag` the drive is taken from them for one flush (`lag`), and a flush that comes by in
-//! the second half of that time takes the units along.
+//! `metadata_replica_lag` the drive is taken from them for one write (`lag`). A flush that comes by in
+//! the second half of that time takes the units along, and so does a quiet moment.
 //!
 //! What the drive's newest root needs of the ring is not written over before the next root is about to
 //! take its place: units wait in RAM meanwhile. Deltas that find no room there or in the ring are dropped: the metadata replica is *behind* until its next
@@ -40,8 +40,10 @@ use tandem_block::{DeviceId, Duration, Instant, MIB};
 /// Journal bytes that wait in RAM for the drive's next flush at most (guess: a flush every few seconds
 /// at 1 MiB of journal a second).
 const WAITING_BYTES_MAX: u64 = 16 * MIB;
-/// From here on the drive is flushed for their sake, as soon as nobody wants it.
-const WAITING_BYTES_FLUSH: u64 = MIB;
+/// From here on they are written as soon as nobody wants the drive.
+const WAITING_BYTES_WRITE: u64 = MIB;
+/// From here on users wait for it: what is dropped costs a snapshot.
+const WAITING_BYTES_DUE: u64 = WAITING_BYTES_MAX / 2;
 /// One write of units at most.
 const WRITE_BYTES_MAX: u64 = MIB;
 
@@ -95,7 +97,7 @@ pub(crate) struct MetadataReplica {
     waiting_bytes: u64,
     /// Some are on their way to the drive.
     writing: bool,
-    /// Units that no flush has made durable here, and when they were durable on the SSD.
+    /// Units that are not durable here, and when they were durable on the SSD.
     missing: VecDeque<(u64, Instant)>,
     /// The batch under way changes objects; the last unit that did, and when it was durable, until it
     /// is durable here.
@@ -103,7 +105,7 @@ pub(crate) struct MetadataReplica {
     prompt: Option<(u64, Instant)>,
     /// When such a change reached it last, in this life.
     prompted: Option<Instant>,
-    /// The last unit handed to the drive, and the last one that a flush has made durable there.
+    /// The last unit handed to the drive, and the last one that is durable there.
     written: u64,
     durable: u64,
     /// The last unit that recovery would reach from the drive's newest root.
@@ -135,6 +137,8 @@ pub(crate) struct MetadataReplica {
     /// being written.
     needed: (u64, u64),
     next_needed: (u64, u64),
+    /// The last unit that was written before a flush, and not made durable by the write itself.
+    volatile_upto: u64,
     /// Position behind the last unit handed over.
     handed_end: u64,
     /// Units wait since they would lie over that part: the snapshot under way ends that.
@@ -370,15 +374,6 @@ impl MetadataReplica {
         io.stats_mut().metadata_replica_gaps += 1;
     }
 
-    /// Units wait for the drive, and nobody wants it: a flush for their sake is due.
-    pub(crate) fn wants_flush(&self, device: DeviceId, io: &DeviceIo) -> bool {
-        let f = self;
-        let waiting_bytes = if f.held { 0 } else { f.waiting_bytes };
-        let due = waiting_bytes >= WAITING_BYTES_FLUSH
-            || (waiting_bytes > 0 || f.written > f.durable) && io.is_quiet();
-        f.home == Some(device) && due
-    }
-
     /// Does it wait for quiet?
     pub(crate) fn awaits_quiet(&self) -> bool {
         let f = self;
@@ -390,8 +385,8 @@ impl MetadataReplica {
         self.home == Some(device) && self.unknown_roots == [false; 2]
     }
 
-    /// Takes waiting units to be written to the drive, which is free, before it is flushed. `None`: there are
-    /// none, or users want the drive (`users`) or wait for the flush, and the units are young.
+    /// Takes waiting units to be written to the drive, which is free. They are durable then, without a flush. `None`:
+    /// there are none, or users want the drive (`users`) or wait for a flush, and the units are young.
     pub(crate) fn take_units(
         &mut self,
         device: DeviceId,
@@ -399,7 +394,7 @@ impl MetadataReplica {
         journal: &Journal,
         io: &mut DeviceIo,
     ) -> Option<IoOp> {
-        let can_wait = self.waiting_bytes < WAITING_BYTES_MAX / 2 && !io.is_stopping();
+        let can_wait = self.waiting_bytes < WAITING_BYTES_DUE && !io.is_stopping();
         // with users, what is old enough goes along, and what a root or a change of objects needs
         let old = Duration::from_ns(io.config().metadata_replica_lag.ns / 2);
         let root_upto = if let Stage::Flush { sequence, .. } = self.stage { sequence } else { 0 };
@@ -472,13 +467,40 @@ impl MetadataReplica {
         );
         self.writing = true;
         let offset_bytes = io[device].layout.journal_offset + offset;
-        Some(IoOp::WriteMeta { offset_bytes, bytes, fua: false })
+        Some(IoOp::WriteMeta { offset_bytes, bytes, fua: true })
+    }
+
+    /// The units that were taken with this command are made durable by a flush that follows at once.
+    pub(crate) fn leave_to_flush(&mut self, op: IoOp) -> IoOp {
+        let IoOp::WriteMeta { offset_bytes, bytes, .. } = op else {
+            unreachable!("units are written as metadata")
+        };
+        self.volatile_upto = self.written;
+        IoOp::WriteMeta { offset_bytes, bytes, fua: false }
     }
 
     /// Units were written, or not.
-    pub(crate) fn units_written(&mut self, device: DeviceId) {
+    pub(crate) fn units_written(&mut self, device: DeviceId, is_sound: bool, io: &DeviceIo) {
         if self.home == Some(device) {
             self.writing = false;
+            // one write at a time: all that was handed over before is durable, too, or awaits its flush
+            if is_sound && self.volatile_upto <= self.durable {
+                self.settle(self.written, io);
+            }
+        }
+    }
+
+    /// Units up to this one are durable here.
+    fn settle(&mut self, upto: u64, io: &DeviceIo) {
+        let now = io.now();
+        let f = &mut *self;
+        assert!(upto <= f.written, "what is durable was handed over");
+        f.durable = f.durable.max(upto);
+        while f.missing.front().is_some_and(|&(sequence, _)| sequence <= f.durable) {
+            f.missing.pop_front();
+        }
+        if !f.gap {
+            f.reach(f.durable, now);
         }
     }
 
@@ -536,17 +558,8 @@ impl MetadataReplica {
 
     /// … and has succeeded.
     pub(crate) fn flush_ended(&mut self, device: DeviceId, io: &DeviceIo) {
-        let now = io.now();
-        let f = &mut *self;
-        if f.home == Some(device) {
-            assert!(f.covers <= f.written, "a flush covers what was handed over");
-            f.durable = f.durable.max(f.covers);
-            while f.missing.front().is_some_and(|&(sequence, _)| sequence <= f.durable) {
-                f.missing.pop_front();
-            }
-            if !f.gap {
-                f.reach(f.durable, now);
-            }
+        if self.home == Some(device) {
+            self.settle(self.covers, io);
         }
     }
 
@@ -611,16 +624,39 @@ mod tests {
     }
 
     #[test]
-    fn only_a_flush_that_began_after_the_write_makes_it_level() {
+    fn a_write_that_has_ended_well_makes_it_level() {
+        for is_sound in [false, true] {
+            let (mut f, mut io, mut journal) = metadata_replica();
+            journal.place(4096);
+            unit(&mut f, &mut io, 1);
+            f.flush_begins(HDD);
+            let op = f.take_units(HDD, false, &journal, &mut io);
+            assert!(matches!(op, Some(IoOp::WriteMeta { fua: true, .. })));
+            f.flush_ended(HDD, &io);
+            assert!(
+                !f.is_level(false, &journal),
+                "the flush began before, and the write has not ended"
+            );
+            f.units_written(HDD, is_sound, &io);
+            assert_eq!(f.is_level(false, &journal), is_sound);
+        }
+    }
+
+    /// Units that were written for the sake of a flush wait for it, and those behind them do.
+    #[test]
+    fn what_a_flush_shall_cover_is_level_when_it_has_ended() {
         let (mut f, mut io, mut journal) = metadata_replica();
         journal.place(4096);
         unit(&mut f, &mut io, 1);
+        let op = f.take_units(HDD, false, &journal, &mut io).expect("one waits");
+        assert!(matches!(f.leave_to_flush(op), IoOp::WriteMeta { fua: false, .. }));
+        f.units_written(HDD, true, &io);
         assert!(!f.is_level(false, &journal));
-        f.flush_begins(HDD);
+        journal.place(4096);
+        f.unit_is_durable(2, 8192, 4096, vec![0; 4096], &mut io);
         assert!(f.take_units(HDD, false, &journal, &mut io).is_some());
-        f.units_written(HDD);
-        f.flush_ended(HDD, &io);
-        assert!(!f.is_level(false, &journal), "the flush began before");
+        f.units_written(HDD, true, &io);
+        assert!(!f.is_level(false, &journal), "the first one is not durable yet");
         f.flush_begins(HDD);
         f.flush_ended(HDD, &io);
         assert!(f.is_level(false, &journal));
@@ -634,7 +670,7 @@ mod tests {
         (f.gap, f.behind) = (true, false);
         unit(&mut f, &mut io, 1);
         assert!(f.take_units(HDD, false, &journal, &mut io).is_some());
-        f.units_written(HDD);
+        f.units_written(HDD, true, &io);
         f.flush_begins(HDD);
         f.flush_ended(HDD, &io);
         assert!(!f.is_level(false, &journal), "its root does not lead to them");

@@ -184,6 +184,7 @@ impl MetadataReplica {
         match source.checkpoint {
             CheckpointState::UnderWay => return,
             CheckpointState::Failed => {
+                self.held = false;
                 self.stage = Stage::Idle;
                 return;
             }
@@ -584,8 +585,9 @@ mod tests {
                         next += count;
                     }
                     Flush => {
-                        while f.take_units(HDD, false, &journal, &mut io).is_some() {
-                            f.units_written(HDD);
+                        while let Some(op) = f.take_units(HDD, false, &journal, &mut io) {
+                            f.leave_to_flush(op);
+                            f.units_written(HDD, true, &io);
                         }
                         f.flush_begins(HDD);
                     }

@@ -10,7 +10,7 @@ use crate::log::read_back::ReadBack;
 use crate::map::{Logical, Map, NONE, Run, Touch};
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
-use crate::migration::moves::{FRAGMENTED_MAX, Move, Moves, Part, Stage, Sums};
+use crate::migration::moves::{Move, Moves, Part, Stage, Sums};
 use crate::migration::read_back::Promotions;
 use crate::mutant::Mutant;
 use crate::owner::{MigrationIo, MoveKind, Owner, Parts};
@@ -127,18 +127,7 @@ impl Moves {
         requests: &mut Requests,
         io: &mut DeviceIo,
     ) {
-        let fragmented = map.population().fragmented;
-        if fragmented == 0 || io.is_fixed() {
-            return;
-        }
-        if !io.is_quiet() && fragmented < FRAGMENTED_MAX && !io.waits_for_space() {
-            return;
-        }
-        let from = self.merge_cursor;
-        let Some(block) = map.next_fragmented(from).or_else(|| map.next_fragmented(0)) else {
-            return;
-        };
-        self.merge_cursor = block + 1;
+        let Some(block) = self.merging.next(map, io) else { return };
         if !self.is_unmovable(block, map, io) {
             self.start_merge(block, map, requests, io);
         }

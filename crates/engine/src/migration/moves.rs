@@ -14,11 +14,13 @@
 //! reads, or writes slots, while those before it write homes (`home_writes`). A user waits for one command at most.
 
 pub(crate) mod known;
+mod merging;
 mod run;
 mod steps;
 mod sums;
 
 pub(crate) use self::known::Sums;
+use self::merging::Merging;
 use crate::map::{Logical, Slot};
 use crate::migration::dropping::Dropping;
 use crate::migration::home_writes::HomeWrites;
@@ -40,7 +42,7 @@ pub(crate) struct Moves {
     /// Some log is to be cleaned, and something of it can be moved.
     pub(crate) cleans_logs: bool,
     cursor: Logical,
-    pub(crate) merge_cursor: Logical,
+    pub(super) merging: Merging,
     /// Homes written and not yet flushed.
     pub(crate) homed: Homed,
     urgent: bool,
@@ -70,8 +72,6 @@ pub(crate) const HOMED_BLOCKS_MIN: usize = 8_192;
 const LOOK_BLOCKS_MAX: u64 = 65_536;
 /// The pause after a move that failed; it doubles with each in a row, up to 512 times this (guess).
 const REST_AFTER_FAILURE: Duration = Duration::from_ms(100);
-/// Fragmented blocks that are tolerated before they are merged without waiting for idle time.
-pub(crate) const FRAGMENTED_MAX: u64 = 65_536;
 
 /// How many parts from the first on form one device read.
 fn run_length(

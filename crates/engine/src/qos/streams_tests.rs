@@ -40,7 +40,7 @@ impl Rig {
     fn waiting(&mut self) -> Waiting {
         self.sequence += 1;
         let job = Job::Io(IoOp::Flush, Owner::Log(LogIo::Flush));
-        Waiting { sequence: self.sequence, bytes: 4096, job, pin: Pin::NONE }
+        Waiting::new(self.sequence, 4096, job, Pin::NONE)
     }
 
     fn push(&mut self, ms: u64, index: StreamIndex, read: bool) {

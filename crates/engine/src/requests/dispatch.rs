@@ -58,7 +58,8 @@ impl Requests {
             let blocks = (d.queue.waiting_bytes() + bytes).div_ceil(BLOCK_BYTES);
             let percent = io.config().log_spill_percent();
             let has_room = d.log.as_ref().is_some_and(|log| log.takes_below(percent, blocks));
-            d.takes_new() && keeps && is_paid && has_room
+            // a write that waits for a flush waits longer than for the room that the flush makes
+            d.takes_new() && d.flushing.is_none() && keeps && is_paid && has_room
         };
         let hdds = io.hdds().iter().copied().filter(takes);
         hdds.min_by_key(|&id| (io[id].queue.length(), id))
@@ -370,7 +371,7 @@ impl Requests {
 mod tests {
     use super::*;
     use crate::config::WriteCache;
-    use crate::device::Service;
+    use crate::device::{HddFlush, Service};
     use crate::io::fixture::drives;
     use crate::log::Log;
     use crate::map::SlotRegion;
@@ -425,7 +426,7 @@ mod tests {
     #[test]
     fn a_write_goes_to_a_log_only_where_it_keeps_its_promise_and_finds_room() {
         const HDD: DeviceId = DeviceId(1);
-        let cases: [(&str, bool, Change); 9] = [
+        let cases: [(&str, bool, Change); 10] = [
             ("a sound drive", true, |_, _, _| {}),
             ("its own buffer may be lost", false, |requests, id, _| {
                 requests[id].request.class = DurabilityClass::Protected;
@@ -438,6 +439,9 @@ mod tests {
             ("no log", false, |_, _, io| io[HDD].log = None),
             ("a drive that takes nothing new", false, |_, _, io| {
                 io[HDD].service = Service::ReadOnly(IoError::Device(HDD));
+            }),
+            ("its drive is being flushed", false, |_, _, io| {
+                io[HDD].flushing = Some(HddFlush { items: 0, home_mark: 0 });
             }),
             ("just enough room", true, |_, _, io| {
                 let log = io[HDD].log.as_mut().expect("it has one");

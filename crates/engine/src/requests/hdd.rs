@@ -1,6 +1,6 @@
 //! What does a hard drive do next?
 //!
-//! Users' reads come first, in the drive's order and not more than a few before a write; then what its controller says about users' log writes, padding and flushes;
+//! Users' reads come first, in the drive's order, and not more than a few of them before what else waits; then what its controller says about users' log writes, padding and flushes;
 //! background moves have it when nobody redirects to it, or when space is urgent (B4). What is read for
 //! the background, such as what a tier brings, goes behind users' writes: an interval may bring
 //! thousands of extents, one behind the other, and a write that came then waited for all of them.
@@ -52,6 +52,11 @@ fn background_may_run(device: DeviceId, io: &DeviceIo, moves: &Moves) -> bool {
     !demand || pressing || io.waits_for_space() || stopping
 }
 
+/// Does somebody wait for what background work makes?
+fn makes_room(io: &DeviceIo, moves: &Moves) -> bool {
+    moves.is_urgent() || io.waits_for_space() || io.is_stopping()
+}
+
 /// A tail that nobody adds to is flushed in the quiet: that frees its RAM, and gives the next
 /// burst a whole fast stage. At its bound it is flushed in any case (design decision 8).
 fn wants_tail_flush(device: DeviceId, io: &DeviceIo, metadata_replica: &MetadataReplica) -> bool {
@@ -72,7 +77,8 @@ fn wants_tail_flush(device: DeviceId, io: &DeviceIo, metadata_replica: &Metadata
     }
     let bound = io.config().tail_bytes_max;
     let due = d.tail.bytes >= bound / 8 * 7 && !io.is_last_hdd(device);
-    due || d.tail.bytes >= bound / 16 * 15 || (!wanted && d.tail.bytes >= bound / 8)
+    let rests = !wanted && (d.tail.bytes >= bound / 8 || io.is_quiet());
+    due || d.tail.bytes >= bound / 16 * 15 || rests
 }
 
 /// Would the next write take the tail beyond its bound? Steering keeps off a log before that, and where there is no
@@ -124,7 +130,7 @@ impl MetadataReplica {
             // background work that waits for users to leave the drive alone
             let held = d.queue.waits(Class::Background)
                 || d.tail.bytes >= io.config().tail_bytes_max / 8
-                || self.wants_flush(d.id, io);
+                || self.wants_drive(d.id, io);
             if held
                 && let Some(bcw) = &d.bcw
                 && bcw.is_wanted(io.now())
@@ -137,10 +143,12 @@ impl MetadataReplica {
 }
 
 impl Policy {
-    /// Writes units of the journal that the metadata replica still lacks. False: there are none.
+    /// Writes units of the journal that the metadata replica still lacks. A flush may follow at once. False: there are
+    /// none.
     fn write_followed_units(
         &mut self,
         device: DeviceId,
+        with_flush: bool,
         store: &mut Store,
         requests: &mut Requests,
         io: &mut DeviceIo,
@@ -149,10 +157,27 @@ impl Policy {
         let users =
             store.commit.is_settling_hdds() || wanted.is_some_and(|b| b.is_wanted(io.now()));
         let units = store.metadata_replica.take_units(device, users, &store.journal, io);
-        let Some(units) = units else { return false };
+        let Some(mut units) = units else { return false };
+        if with_flush {
+            units = store.metadata_replica.leave_to_flush(units);
+        }
         self.steering.disturb(device, false, requests, &self.tiers, io);
         io.submit(device, units, Owner::Metadata(MetadataIo::ReplicaUnits));
         true
+    }
+
+    /// The same where no user redirects to the drive.
+    fn follows_in_quiet(
+        &mut self,
+        device: DeviceId,
+        store: &mut Store,
+        requests: &mut Requests,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let is_wanted = io[device].bcw.as_ref().is_some_and(|bcw| bcw.is_wanted(io.now()));
+        !is_wanted
+            && store.metadata_replica.wants_units(device, io)
+            && self.write_followed_units(device, false, store, requests, io)
     }
 
     /// Flushes the drive, after a flush that is under way, and what the metadata replica on it still lacks.
@@ -165,7 +190,7 @@ impl Policy {
     ) {
         if io[device].flushing.is_some()
             || store.metadata_replica.writes_units(device)
-            || self.write_followed_units(device, store, requests, io)
+            || self.write_followed_units(device, true, store, requests, io)
         {
             io[device].flush_wanted = true;
         } else {
@@ -214,6 +239,13 @@ impl Policy {
     ) -> bool {
         match store.metadata_replica.turn(device, io) {
             metadata_replica::Turn::Nothing => return false,
+            metadata_replica::Turn::Units => {
+                // several writes take longer than a flush for all of them
+                let with_flush = io[device].flush_wanted || store.metadata_replica.has_many_units();
+                if with_flush || !self.write_followed_units(device, false, store, requests, io) {
+                    self.settle_hdd(device, store, requests, io);
+                }
+            }
             metadata_replica::Turn::Flush => self.settle_hdd(device, store, requests, io),
             metadata_replica::Turn::Step => {
                 self.steering.disturb(device, false, requests, &self.tiers, io);
@@ -330,10 +362,9 @@ impl Policy {
         let d = &io[device];
         let reads = d.queue.waits(Class::Read);
         let writes = d.queue.waits(Class::Write);
-        let writes_first = writes
-            && reads
-            && (d.queue.write_is_overdue() || reads_for_background(device, io, requests));
-        if reads && !writes_first {
+        let overdue = d.queue.others_are_overdue();
+        let writes_first = writes && reads && reads_for_background(device, io, requests);
+        if reads && !overdue && !writes_first {
             self.steering.disturb(device, true, requests, &self.tiers, io);
             return requests.issue_class(device, Class::Read, store, migration, self, io);
         }
@@ -348,15 +379,20 @@ impl Policy {
         if writes && self.dispatch_log_write(device, store, requests, migration, io) {
             return true;
         }
-        if reads {
+        // writes that wait for room in the log must not hold up the work that makes it
+        let moves = io[device].queue.waits(Class::Background)
+            && background_may_run(device, io, &migration.moves);
+        let presses = overdue && moves && makes_room(io, &migration.moves);
+        if reads && !presses {
             self.steering.disturb(device, true, requests, &self.tiers, io);
             return requests.issue_class(device, Class::Read, store, migration, self, io);
         }
-        // writes that wait for room in the log must not hold up the work that makes it
-        let d = &io[device];
-        if d.queue.waits(Class::Background) && background_may_run(device, io, &migration.moves) {
+        if moves {
             self.steering.disturb(device, false, requests, &self.tiers, io);
             return requests.issue_class(device, Class::Background, store, migration, self, io);
+        }
+        if self.follows_in_quiet(device, store, requests, io) {
+            return false;
         }
         if wants_tail_flush(device, io, &store.metadata_replica) {
             self.settle_hdd(device, store, requests, io);

@@ -199,7 +199,7 @@ pub struct EngineStats {
     pub metadata_replica_snapshots: u64,
     /// Times that it could not keep up, so that it needed the next snapshot.
     pub metadata_replica_gaps: u64,
-    /// Times users waited for the metadata replica's flush, because its lag was over.
+    /// Times users waited for units of the metadata replica, because its lag was over.
     pub metadata_replica_forced: u64,
     /// Requests that had to wait for an overlapping write.
     pub ordered: u64,

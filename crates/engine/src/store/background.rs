@@ -375,7 +375,7 @@ impl Store {
                 self.checkpoint.checkpoint_step_done(device, status, &mut self.metadata, io)
             }
             MetadataIo::ReplicaUnits => {
-                self.metadata_replica.units_written(device);
+                self.metadata_replica.units_written(device, status.is_ok(), io);
                 self.metadata.fault_if(device, status, io);
             }
             MetadataIo::Replica => {

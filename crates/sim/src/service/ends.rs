@@ -54,7 +54,12 @@ impl Service {
                     self.stop()?;
                 }
                 let is_witnessed = self.is_witnessed(device);
-                self.kill(&mut rng);
+                // what a witness has counts only if a cut leaves it there
+                if killed && rng.chance_ppm(500_000) {
+                    self.cut(MODES[rng.below(3) as usize], &mut rng);
+                } else {
+                    self.kill(&mut rng);
+                }
                 let image = self.images.iter().find(|(at, of, _)| (*at, *of) == (image_at, device));
                 let Some((_, _, image)) = image.filter(|_| is_witnessed) else {
                     return self.recover();

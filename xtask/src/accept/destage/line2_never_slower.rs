@@ -7,6 +7,7 @@ use super::measured::{Job, program, replay, seconds};
 use crate::cargo;
 use crate::row::Row;
 use anyhow::{Context as _, Result};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// More than the SSD holds of each.
@@ -21,13 +22,22 @@ const FLUSHES: [&str; 4] = ["20ms", "50ms", "200ms", "400ms"];
 const SPEC: &str = "crates/drives/specs/wd100efax.toml";
 const SHIPPED: &str = "200ms";
 
+/// Writes of 64 KiB all over 6 GiB, a FLUSH after each hundred.
+const FLUSHED_WRITES: u64 = 20_000;
+const WRITES_A_FLUSH: u64 = 100;
+const WRITE_BYTES: u64 = 64 << 10;
+const FOOTPRINT_BYTES: u64 = 6 << 30;
+
 pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let program = program()?;
     let folder = tempfile::tempdir()?;
+    let flushed = flushed(folder.path())?;
+    let flushed = flushed.to_str().context("a path in UTF-8")?;
+    let workloads = WORKLOADS.iter().copied().chain([("64 KiB random, a FLUSH each 100", flushed)]);
     let mut rows = Vec::new();
     for flush in FLUSHES {
         let hdd = drive(folder.path(), flush)?;
-        for (name, workload) in WORKLOADS {
+        for (name, workload) in workloads.clone() {
             let result = beside_bare(&program, workload, &hdd);
             let wanted = format!("{name}, a flush of {flush}: never slower than the drive alone");
             rows.push(match result {
@@ -36,8 +46,26 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
             });
         }
     }
-    rows.push(Row::not_built("the same with a FLUSH after each 100 writes"));
     Ok(rows)
+}
+
+/// Random writes with a FLUSH after each hundred, as fio would note them.
+fn flushed(folder: &Path) -> Result<PathBuf> {
+    let mut text = String::from("fio version 2 iolog\nvol add\nvol open\n");
+    let mut random = 1u64;
+    for write in 1..=FLUSHED_WRITES {
+        // Knuth's multiplier: the upper bits are random enough for places
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let offset = (random >> 33) % (FOOTPRINT_BYTES / WRITE_BYTES) * WRITE_BYTES;
+        writeln!(text, "vol write {offset} {WRITE_BYTES}")?;
+        if write.is_multiple_of(WRITES_A_FLUSH) {
+            writeln!(text, "vol sync 0 0")?;
+        }
+    }
+    text.push_str("vol close\n");
+    let path = folder.join("flushed.iolog");
+    std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    Ok(path)
 }
 
 /// The shipped drive with another cost of a flush.

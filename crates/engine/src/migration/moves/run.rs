@@ -192,7 +192,7 @@ impl Migration {
         let is_low =
             |id: &DeviceId| io[*id].log.as_ref().is_none_or(|log| log.used_percent() < gc_percent);
         lives.clean_ssd == 0
-            && lives.fragmented == 0
+            && !self.moves.merging.wants_quiet(map)
             && self.moves.homed.is_empty()
             && !io.waits_for_space()
             && !self.moves.is_dirty(map, config)

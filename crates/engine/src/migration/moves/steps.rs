@@ -324,9 +324,10 @@ impl Moves {
             && !io.is_fixed()
             && (!self.homed.is_empty()
                 || self.wants_writeback(true, map, steering, tiers, io)
-                || map.population().fragmented > 0
+                || self.merging.wants_quiet(map)
                 || copies.copies_await_quiet()
-                || metadata_replica.awaits_quiet());
+                || metadata_replica.awaits_quiet()
+                || io.hdds().iter().any(|&hdd| !io[hdd].tail.items.is_empty()));
         if waits { io.quiet_from() } else { Instant::NEVER }
     }
 
