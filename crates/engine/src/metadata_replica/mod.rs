@@ -610,9 +610,9 @@ mod tests {
         for (users, age_s, want) in [
             (false, 0, 4096),
             (true, 0, 0),
-            (true, 4, 0),
+            (true, 14, 0),
             // half of metadata_replica_lag: it goes along with whatever comes by
-            (true, 5, 4096),
+            (true, 15, 4096),
         ] {
             let (mut f, mut io, journal) = metadata_replica();
             unit(&mut f, &mut io, 1);
