@@ -6,7 +6,7 @@ use super::Options;
 use super::measured::{BARE, Job, Measured, SAT, SATLONG, ms, program, replay, seconds};
 use crate::row::Row;
 use anyhow::{Context as _, Result};
-use std::path::PathBuf;
+use std::path::Path;
 
 const SEEDS: u64 = 3;
 /// Workload, its name, and the most seconds of the default policy and tier.
@@ -37,7 +37,7 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
 }
 
 fn default_policy(
-    program: &PathBuf,
+    program: &Path,
     (name, workload): (&str, &str),
     most_s: u64,
     seed: u64,
@@ -68,7 +68,7 @@ fn default_policy(
 }
 
 fn all_policies(
-    program: &PathBuf,
+    program: &Path,
     (name, workload): (&str, &str),
     ssd_size: &str,
     most_percent: u64,

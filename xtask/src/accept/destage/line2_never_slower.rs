@@ -79,7 +79,7 @@ fn drive(folder: &Path, flush: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn beside_bare(program: &PathBuf, workload: &str, hdd: &Path) -> Result<(String, bool)> {
+fn beside_bare(program: &Path, workload: &str, hdd: &Path) -> Result<(String, bool)> {
     let hdd = hdd.to_str().context("a path in UTF-8")?;
     let runs = replay(program, Job { workload, hdd, ..Job::default() })?;
     let [bare, ours] = runs.as_slice() else { anyhow::bail!("two runs are wanted") };

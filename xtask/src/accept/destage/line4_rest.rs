@@ -5,13 +5,12 @@
 //! that is asked after one minute.
 
 use super::Options;
-use super::measured::program;
+use super::measured::{program, runs};
 use crate::row::Row;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 const WEB0: &str = "msr-web0.csv.gz";
 const WEB0_REQUESTS: &str = "12000";
@@ -110,18 +109,7 @@ fn at_rest(program: &Path, trace: &Path) -> Result<Vec<(String, String)>> {
 }
 
 fn replay(program: &Path, trace: &Path, words: &[&str]) -> Result<Vec<Value>> {
-    let output = Command::new(program)
-        .arg("replay")
-        .arg(trace)
-        .args(["--ssd-size", "1GiB", "--hdd-size", HDD_SIZE, "--json"])
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .context("starting tandem replay")?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("replay of {} gave {}: {}", trace.display(), output.status, said.trim());
-    }
-    let json: Value = serde_json::from_slice(&output.stdout).context("the replay's JSON")?;
-    Ok(json["runs"].as_array().context("the replay has runs")?.clone())
+    let trace = trace.to_str().context("a path in UTF-8")?;
+    let drives = [trace, "--ssd-size", "1GiB", "--hdd-size", HDD_SIZE];
+    runs(program, &[&drives, words].concat())
 }

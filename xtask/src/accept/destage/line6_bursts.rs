@@ -3,12 +3,12 @@
 //! Source: acceptance of destaging, line 6.
 
 use super::Options;
+use super::measured::runs;
 use crate::accept::paired::{self, Before};
 use crate::row::Row;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// Bursts of a cloud's storage, their name, how many requests, and how much faster.
 const WORKLOADS: [(&str, &str, &str); 2] = [("pangu", "10000", "1"), ("pangu-x5", "20000", "5")];
@@ -60,17 +60,8 @@ fn compare(name: &str, then: &Value, now: &Value) -> Result<Row> {
 }
 
 fn replay(tandem: &Path, words: &[&str]) -> Result<Vec<Value>> {
-    let output = Command::new(tandem)
-        .args(["replay", TRACE, "--ssd-size", "1GiB", "--json", "--policy", POLICIES])
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .context("starting tandem replay")?;
-    if !output.status.success() {
-        bail!("{TRACE}: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    let json: Value = serde_json::from_slice(&output.stdout).context("the replay's JSON")?;
-    Ok(json["runs"].as_array().context("the replay has runs")?.clone())
+    let all = [TRACE, "--ssd-size", "1GiB", "--policy", POLICIES];
+    runs(tandem, &[&all, words].concat())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use crate::cargo;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// 10,000 writes of 256 KiB over 6 GiB.
@@ -98,22 +98,31 @@ pub(super) fn program() -> Result<PathBuf> {
 ///
 /// # Errors
 /// If the program says no, or what it prints is not what was wanted.
-pub(super) fn replay(program: &PathBuf, job: Job<'_>) -> Result<Vec<Measured>> {
+pub(super) fn replay(program: &Path, job: Job<'_>) -> Result<Vec<Measured>> {
     let seed = job.seed.to_string();
-    let mut command = Command::new(program);
-    command.args(["replay", job.workload, "--closed-loop", OUTSTANDING, "--json"]);
-    command.args(["--ssd-size", job.ssd_size, "--hdd", job.hdd, "--hdd-size", HDD_SIZE]);
-    command.args(["--seed", &seed, "--policy", job.policies]);
+    let mut words = vec![job.workload, "--closed-loop", OUTSTANDING, "--ssd-size", job.ssd_size];
+    words.extend(["--hdd", job.hdd, "--hdd-size", HDD_SIZE, "--seed", &seed]);
+    words.extend(["--policy", job.policies]);
     if let Some(tiers) = job.tiers {
-        command.args(["--tier", tiers]);
+        words.extend(["--tier", tiers]);
     }
+    runs(program, &words)?.iter().map(measured).collect()
+}
+
+/// What `tandem replay` with these words says of each policy.
+///
+/// # Errors
+/// As `replay`.
+pub(super) fn runs(program: &Path, words: &[&str]) -> Result<Vec<Value>> {
+    let mut command = Command::new(program);
+    command.arg("replay").args(words).arg("--json");
     let output = command.stdin(Stdio::null()).output().context("starting tandem replay")?;
     if !output.status.success() {
-        bail!("{job:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("replay of {} gave {}: {}", words.join(" "), output.status, said.trim());
     }
     let json: Value = serde_json::from_slice(&output.stdout).context("the replay's JSON")?;
-    let runs = json["runs"].as_array().context("the replay has runs")?;
-    runs.iter().map(measured).collect()
+    Ok(json["runs"].as_array().context("the replay has runs")?.clone())
 }
 
 fn measured(run: &Value) -> Result<Measured> {
