@@ -22,7 +22,9 @@ usage: cargo xtask VERB
   fuzz [TARGET...] [--seconds N] [--seed N] [--input FILE] [--list]
                      every decoder of what others wrote, tried with changed inputs
   bench [NAME...]    speed, as ratios and rates; slow
-  accept spine|steering|ianus|loris|trust|house [N...]
+  peers              the page that puts Tandem beside the kernel's caches, docs/PEERS.md;
+                     needs TANDEM_TRACES
+  accept spine|steering|ianus|loris|trust|house|capacity|destage [N...]
                      what a milestone promises, line by line; spine needs TANDEM_TRACES, and without it
                      ianus skips what asks for traces
 ";
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(rest),
         Some("bench") => bench::run(rest),
         Some("accept") => accept::run(rest),
+        Some("peers") => accept::peers(rest),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

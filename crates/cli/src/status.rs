@@ -3,6 +3,7 @@
 mod draining;
 mod pairs;
 mod replacing;
+mod rest;
 
 use crate::failure::Failure;
 use crate::pool;
@@ -96,6 +97,7 @@ fn describe(status: &Status) -> String {
     out.push_str(&draining::describe(status));
     out.push_str(&streams(&status.streams));
     out.push_str(&buffered_writes(status));
+    out.push_str(&rest::describe(status));
     out.push_str(&today(status));
     out.push_str(&format!("\n{}", latencies(status)));
     out.push_str(&format!(

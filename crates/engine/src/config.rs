@@ -179,6 +179,9 @@ pub struct EngineConfig {
     pub metadata_replica_lag: Duration,
     /// Dirty SSD space, in percent, at which write-back begins. Default 60 (design decision 10).
     pub writeback_high_percent: u64,
+    /// Share of a hard drive's time that flushes may take for which nobody waits, in percent, 1 to 100. Default 2
+    /// (guess).
+    pub flush_budget_percent: u64,
     /// … and at which it ends. Default 40.
     pub writeback_low_percent: u64,
     /// Write back also after this long without requests. Default 1 s.
@@ -277,6 +280,7 @@ impl EngineConfig {
             commit_interval: Duration::from_s(1),
             metadata_replica_lag: Duration::from_s(30),
             writeback_high_percent: 60,
+            flush_budget_percent: 2,
             writeback_low_percent: 40,
             writeback_idle: Duration::from_s(1),
             writeback_run_bytes: 8 * MIB,

@@ -67,7 +67,7 @@ pub use config::{
     TierConfig, VolumeConfig, WriteCache,
 };
 pub use config_error::ConfigError;
-pub use engine::{Engine, audit};
+pub use engine::{Awake, Engine, Rest, audit};
 pub use port::{Command, Done, Event, Io, IoId, IoOp, ServedFrom};
 pub use requests::arrival::REQUEST_BYTES_MAX;
 pub use start::degraded::Loss;

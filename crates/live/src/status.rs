@@ -13,7 +13,7 @@ mod space;
 mod streams;
 
 pub use drives::{
-    Controller, Counters, EmulatedDrive, Envelope, Live, Service, Spent, Today, Unreliable,
+    Controller, Counters, EmulatedDrive, Envelope, Live, Rest, Service, Spent, Today, Unreliable,
 };
 pub use latencies::{Latencies, Latency, ReadFrom, StagedLatency, Stages, WriteTo};
 pub use moves::{Draining, MetadataReplica, Replacing, Snapshot};
@@ -85,6 +85,8 @@ pub struct Status {
     pub uncommitted_bytes: u64,
     /// By drive.
     pub service: Vec<Service>,
+    /// By drive; only hard drives that take commands have one.
+    pub rest: Vec<Option<Rest>>,
     /// The last one is everything else; none where nobody is told apart.
     pub streams: Vec<Stream>,
     /// By drive; none where streams are not told apart.
@@ -140,6 +142,7 @@ impl Status {
             bytes_at_risk_max: stats.bytes_at_risk_max,
             uncommitted_bytes: map.pending_blocks() * BLOCK_BYTES,
             service: devices.iter().map(|device| Service::of(engine, device)).collect(),
+            rest: devices.iter().map(|device| Rest::of(engine, device, now)).collect(),
             streams: Stream::all(&engine.clients(now).unwrap_or_default()),
             envelopes: devices.iter().map(Envelope::of).collect(),
             ..Status::default()

@@ -14,6 +14,8 @@ mod steering;
 mod swarm;
 mod trust;
 
+pub use destage::peers::run as peers;
+
 use crate::row::{Row, print_table};
 use anyhow::{Context as _, Result, bail};
 use std::process::{Command, Stdio};

@@ -2,7 +2,7 @@
 
 use super::pair::PoolLeg;
 use super::{PoolConfig, PoolDevice, PoolVolume, Serve};
-use super::{access, bay, budget, deadline, file, limits, pair, promise};
+use super::{access, bay, budget, deadline, destage, file, limits, pair, promise};
 use crate::policy;
 use crate::toml_fault::Fault;
 use std::path::{Component, Path, PathBuf};
@@ -90,13 +90,13 @@ pub(super) fn check(
     let promises = promise::check(&parsed, &volumes)?;
     let named: Vec<&str> = promises.exports.iter().map(|export| &export.name[..]).collect();
     let clients = access::clients(&parsed.client, &serve, (&volumes, &named))?;
-    let promote_after_reads = parsed.pool.promote_after;
     let pool = PoolConfig {
         name,
         metadata_replica_lag,
         read_back_bytes,
         metadata_memory_bytes,
-        promote_after_reads,
+        destage: destage::check(&parsed.destage, smallest_ssd_bytes(&devices))?,
+        promote_after_reads: parsed.pool.promote_after,
         devices,
         legs,
         successor,
@@ -107,6 +107,12 @@ pub(super) fn check(
     };
     promise::fits(&parsed, &pool)?;
     Ok(pool)
+}
+
+/// Of those of which the configuration names the size.
+fn smallest_ssd_bytes(devices: &[PoolDevice]) -> Option<u64> {
+    let ssds = devices.iter().filter(|device| device.role == Role::Ssd);
+    ssds.filter_map(|ssd| ssd.size_bytes).min()
 }
 
 /// The other drives of a pair, none of which is `known`.

@@ -27,6 +27,8 @@ pub(super) struct File {
     #[serde(default)]
     pub memory: Memory,
     #[serde(default)]
+    pub destage: Destage,
+    #[serde(default)]
     pub serve: Serve,
     #[serde(default)]
     pub client: Vec<Spanned<Client>>,
@@ -240,6 +242,15 @@ pub(super) struct Qos {
 #[serde(deny_unknown_fields)]
 pub(super) struct Memory {
     pub metadata: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Destage {
+    pub high: Option<Spanned<String>>,
+    pub low: Option<Spanned<String>>,
+    pub run: Option<Spanned<String>>,
+    pub flush_budget: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -9,6 +9,7 @@ pub mod bay;
 pub mod budget;
 mod check;
 mod deadline;
+mod destage;
 mod edit;
 mod file;
 pub mod limits;
@@ -22,6 +23,7 @@ pub use self::edit::{Edit, edited};
 
 use self::access::Way;
 use self::budget::DeviceBudget;
+use self::destage::Destage;
 use self::limits::Limits;
 use self::pair::PoolLeg;
 use self::promise::Promises;
@@ -59,6 +61,8 @@ pub struct PoolConfig {
     pub read_back_bytes: Option<u64>,
     /// RAM for where blocks lie and for their checksums, if the engine's default will not do.
     pub metadata_memory_bytes: Option<u64>,
+    /// When what lies on SSDs is written home, and how.
+    pub destage: Destage,
     /// How many reads bring a redirected block to an SSD, if the engine's default will not do.
     pub promote_after_reads: Option<u32>,
     /// Its drives, in the order of their ids.
@@ -323,6 +327,7 @@ impl PoolConfig {
             self.metadata_replica_lag.unwrap_or(config.metadata_replica_lag);
         config.read_back_bytes = self.read_back_bytes.unwrap_or(config.read_back_bytes);
         config.metadata_memory_bytes = self.metadata_memory_bytes;
+        self.destage.apply(&mut config);
         config.promote_after_reads = self.promote_after_reads.unwrap_or(config.promote_after_reads);
         config.format = false;
         config.qos = self.promises.config();

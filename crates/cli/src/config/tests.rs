@@ -182,6 +182,20 @@ fn budgets_are_a_days_bytes() {
     }
 }
 
+#[test]
+fn destaging_is_told_to_the_engine_and_what_is_not_said_is_as_it_was() {
+    let said = |keys: &str| {
+        let pool = parse(&changed("[serve]", &format!("[destage]\n{keys}\n[serve]"))).expect(keys);
+        let config = pool.engine_config(&[1 << 34, 1 << 36]);
+        let marks = (config.writeback_high_percent, config.writeback_low_percent);
+        (marks, config.writeback_run_bytes, config.flush_budget_percent)
+    };
+    assert_eq!(said(""), ((60, 40), 8 << 20, 2));
+    let all = "high = \"80%\"\nlow = \"70%\"\nrun = \"16MiB\"\nflush_budget = \"5%\"";
+    assert_eq!(said(all), ((80, 70), 16 << 20, 5));
+    assert_eq!(said("low = \"0%\"\nflush_budget = \"100%\""), ((60, 0), 8 << 20, 100));
+}
+
 /// (what is changed, into what, the line that is named, words of the error)
 const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("name = \"laptop\"", "nmae = \"laptop\"", 2, "did you mean \"name\""),
@@ -196,6 +210,28 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
         "\"second_home_lag\" is now called \"metadata_replica_lag\"",
     ),
     ("\"45s\"", "\"30\"", 3, "write times like"),
+    ("[serve]", "[destage]\nhigh = \"30%\"\n[serve]", 25, "low has to be below high"),
+    ("[serve]", "[destage]\nlow = \"60%\"\n[serve]", 25, "begins at high = \"60%\""),
+    (
+        "[serve]",
+        "[destage]\nhigh = \"50%\"\nlow = \"50%\"\n[serve]",
+        26,
+        "low has to be below high",
+    ),
+    ("[serve]", "[destage]\nhigh = \"96%\"\n[serve]", 25, "from 1% to 95%"),
+    ("[serve]", "[destage]\nflush_budget = \"0%\"\n[serve]", 25, "from 1% to 100%"),
+    ("[serve]", "[destage]\nflush_budget = \"2.5%\"\n[serve]", 25, "write whole percent"),
+    ("[serve]", "[destage]\nflush_budget = \"101%\"\n[serve]", 25, "from 1% to 100%"),
+    ("[serve]", "[destage]\nflush_budget = 2\n[serve]", 25, "invalid type"),
+    ("[serve]", "[destage]\nrun = \"64KiB\"\n[serve]", 25, "1MiB at least and 64MiB at most"),
+    ("[serve]", "[destage]\nrun = \"1GiB\"\n[serve]", 25, "1MiB at least and 64MiB at most"),
+    (
+        "size = \"16GiB\"",
+        "size = \"256MiB\"\n[destage]\nrun = \"64MiB\"\n[[device]]\nrole = \"ssd\"\npath = \"b.img\"\nsize = \"16GiB\"",
+        9,
+        "32MiB of 256MiB",
+    ),
+    ("[serve]", "[destage]\nflush_budgett = \"2%\"\n[serve]", 25, "did you mean \"flush_budget\""),
     ("\"45s\"", "\"10ms\"", 3, "1s at least"),
     ("emulate = \"960evo\"", "emulates = \"960evo\"", 8, "did you mean \"emulate\""),
     ("role = \"ssd\"", "role = \"sdd\"", 5, "did you mean \"ssd\""),

@@ -6,8 +6,11 @@
 pub mod audit;
 mod commits;
 mod ended;
+mod rest;
 mod turn;
 mod view;
+
+pub use rest::{Awake, Rest};
 
 use crate::bcw::controller::{Control, Controller};
 use crate::config::{EngineConfig, Placement, Role};

@@ -6,6 +6,7 @@ use crate::config_error::ConfigError;
 use crate::device::Device;
 use crate::drain::{DrainError, DrainView};
 use crate::engine::Engine;
+use crate::engine::rest::{Rest, rest};
 use crate::io::Phase;
 use crate::map::objects::{Object, Objects};
 use crate::map::{Logical, Map};
@@ -90,6 +91,15 @@ impl Engine {
             short_of_space: self.io.waits_for_space(),
             logs_full: self.logs_are_full(),
         }
+    }
+
+    /// Does this hard drive rest? `None`: it is no hard drive, or takes no commands.
+    pub fn rest(&self, device: DeviceId) -> Option<Rest> {
+        if self.is_absent(device) {
+            return None;
+        }
+        let now = self.activity();
+        rest(&self.io[device], &now, &self.migration.moves, self.metadata_replica())
     }
 
     fn logs_are_full(&self) -> bool {

@@ -5,9 +5,6 @@
 use crate::owner::MoveKind;
 use tandem_block::{Duration, Instant};
 
-/// Share of a drive's time that may go into flushes for which nobody waits, in percent.
-const BUDGET_PERCENT: u64 = 2;
-
 /// Homes that somebody waits for are flushed when their writes took so many times as long as a flush (guess).
 const WAITING_TIMES: u64 = 4;
 
@@ -59,9 +56,10 @@ impl FlushCosts {
         std::mem::take(&mut self.ssd_homes_ns)
     }
 
-    /// Has the drive worked so long since its last flush that another one is within its budget?
-    pub(crate) fn is_paid(&self) -> bool {
-        self.busy_ns >= (self.cost_ns / BUDGET_PERCENT).saturating_mul(100 - BUDGET_PERCENT)
+    /// Has the drive worked so long since its last flush that another one is within its budget, in percent of its time?
+    pub(crate) fn is_paid(&self, budget_percent: u64) -> bool {
+        assert!((1..=100).contains(&budget_percent), "checked with the configuration");
+        self.busy_ns >= (self.cost_ns / budget_percent).saturating_mul(100 - budget_percent)
     }
 
     /// Were homes written for so long that somebody who waits for them has more of a flush than of a next home?
@@ -79,7 +77,7 @@ mod tests {
     #[test]
     fn a_flush_waits_until_the_drive_has_worked_long_enough_for_what_the_last_ones_took() {
         let mut costs = FlushCosts::default();
-        assert!(costs.is_paid(), "what one costs is not known before the first");
+        assert!(costs.is_paid(2), "what one costs is not known before the first");
         let ms = Duration::from_ms;
         // (worked, of it homes from SSDs, is a flush paid then, and awaited, what it takes)
         let steps = [
@@ -94,11 +92,30 @@ mod tests {
         for (worked, homes, is_paid, is_awaited, took) in steps {
             costs.worked(ms(worked - homes), None);
             costs.worked(ms(homes), HOMES);
-            assert_eq!((costs.is_paid(), costs.is_awaited()), (is_paid, is_awaited), "{worked} ms");
+            assert_eq!(
+                (costs.is_paid(2), costs.is_awaited()),
+                (is_paid, is_awaited),
+                "{worked} ms"
+            );
             costs.flushes(Instant::ZERO + ms(7));
             costs.flushed(Instant::ZERO + ms(7 + took));
             let share_ns = took * 1_000_000 * homes / worked;
             assert_eq!(costs.settled(), homes * 1_000_000 + share_ns, "homes and their share");
+        }
+    }
+
+    #[test]
+    fn a_larger_budget_pays_sooner_and_one_of_all_time_at_once() {
+        // (percent, ms of work that pay for a flush of 20 ms)
+        for (percent, work_ms) in [(1, 1_980), (2, 980), (10, 180), (50, 20), (100, 0)] {
+            let mut costs = FlushCosts::default();
+            costs.flushed(Instant::ZERO + Duration::from_ms(20));
+            costs.worked(Duration::from_ms(work_ms), None);
+            assert!(costs.is_paid(percent), "{percent}");
+            let mut costs = FlushCosts::default();
+            costs.flushed(Instant::ZERO + Duration::from_ms(20));
+            costs.worked(Duration::from_ns((work_ms * 1_000_000).saturating_sub(1)), None);
+            assert_eq!(costs.is_paid(percent), work_ms == 0, "{percent}");
         }
     }
 
@@ -119,6 +136,6 @@ mod tests {
         costs.flushed(Instant::NEVER);
         costs.settled();
         costs.worked(Duration::from_ns(u64::MAX / 4), HOMES);
-        assert!(!costs.is_paid() && !costs.is_awaited());
+        assert!(!costs.is_paid(2) && !costs.is_awaited());
     }
 }

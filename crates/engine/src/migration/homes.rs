@@ -155,7 +155,8 @@ impl Moves {
             self.want_flush_where(|costs| costs.is_awaited(), io);
         } else if homed >= least || is_over {
             // a drive that has worked so long that it is worth it
-            self.want_flush_where(|costs| costs.is_paid(), io);
+            let budget_percent = io.config().flush_budget_percent;
+            self.want_flush_where(|costs| costs.is_paid(budget_percent), io);
         }
     }
 

@@ -120,18 +120,6 @@ impl Moves {
         io.stats_mut().merge_reads += u64::from(starts);
         starts
     }
-
-    pub(crate) fn begin_merge(
-        &mut self,
-        map: &mut Map,
-        requests: &mut Requests,
-        io: &mut DeviceIo,
-    ) {
-        let Some(block) = self.merging.next(map, io) else { return };
-        if !self.is_unmovable(block, map, io) {
-            self.start_merge(block, map, requests, io);
-        }
-    }
 }
 
 impl Migration {

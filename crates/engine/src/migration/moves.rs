@@ -42,7 +42,7 @@ pub(crate) struct Moves {
     /// Some log is to be cleaned, and something of it can be moved.
     pub(crate) cleans_logs: bool,
     cursor: Logical,
-    pub(super) merging: Merging,
+    merging: Merging,
     /// Homes written and not yet flushed.
     pub(crate) homed: Homed,
     urgent: bool,

@@ -49,6 +49,25 @@ pub struct Counters {
     pub errors: u64,
 }
 
+/// Whether a hard drive rests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rest {
+    /// Since its last command ended.
+    pub idle_ns: u64,
+    /// What it has to do, now or as soon as it is quiet; nothing while it rests.
+    pub awake_for: Option<String>,
+}
+
+impl Rest {
+    pub(super) fn of(engine: &Engine, device: &Device, now: Instant) -> Option<Rest> {
+        engine.rest(device.id).map(|rest| Rest {
+            idle_ns: now.since(rest.since).ns,
+            awake_for: rest.awake_for.map(|what| what.as_str().to_owned()),
+        })
+    }
+}
+
 impl Counters {
     pub(super) fn of(stats: &DeviceStats) -> Counters {
         Counters {

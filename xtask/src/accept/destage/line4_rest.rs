@@ -40,16 +40,25 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn web0(program: &Path) -> Result<Vec<Row>> {
+/// The first requests of the trace on the hard drive alone, and under this policy.
+///
+/// # Errors
+/// If the trace is not there, or the replay fails.
+pub(super) fn web0_runs(program: &Path, policy: &str, seed: &str) -> Result<Vec<Value>> {
     let Some(folder) = std::env::var_os("TANDEM_TRACES") else {
         bail!("TANDEM_TRACES names no folder with the traces");
     };
     let trace = Path::new(&folder).join(WEB0);
+    let policies = format!("bare,{policy}");
+    let words = ["--limit", WEB0_REQUESTS, "--policy", &policies, "--seed", seed];
+    replay(program, &trace, &words)
+}
+
+fn web0(program: &Path) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut means_us = Vec::new();
     for seed in SEEDS {
-        let words = ["--limit", WEB0_REQUESTS, "--policy", "bare,ssd-first", "--seed", seed];
-        let runs = replay(program, &trace, &words)?;
+        let runs = web0_runs(program, "ssd-first", seed)?;
         let [bare, ours] = runs.as_slice() else { bail!("two runs are wanted") };
         let (ours_ms, bare_ms) = (busy_ms(ours)?, busy_ms(bare)?);
         let flushes = &ours["hdd"]["flushes"];
@@ -72,7 +81,11 @@ fn web0(program: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn busy_ms(run: &Value) -> Result<u64> {
+/// How long was the hard drive busy, in ms?
+///
+/// # Errors
+/// If the run does not say so.
+pub(super) fn busy_ms(run: &Value) -> Result<u64> {
     let ns = run["elapsed_ns"].as_u64().context("a replay says how long it took")?;
     let share = run["hdd"]["utilization_gross"].as_f64().context("a drive says how busy it was")?;
     Ok((ns as f64 * share / 1e6) as u64)

@@ -10,6 +10,7 @@ mod line5_flushes;
 mod line6_bursts;
 mod line7_live;
 mod measured;
+pub mod peers;
 
 use super::{Line, Options};
 

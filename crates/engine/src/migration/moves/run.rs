@@ -269,7 +269,11 @@ impl Migration {
         ) {
             return;
         }
-        self.moves.begin_merge(&mut store.map, requests, io);
+        if let Some(block) = self.moves.merging.next(&store.map, io)
+            && !self.moves.is_unmovable(block, &store.map, io)
+        {
+            self.moves.start_merge(block, &mut store.map, requests, io);
+        }
     }
 }
 
