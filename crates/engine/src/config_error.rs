@@ -48,6 +48,19 @@ pub enum ConfigError {
         /// The names there are.
         known: String,
     },
+    /// What is written home when, and what flushes for it may take, contradicts itself.
+    #[error(
+        "write-back begins at {high} % and ends at {low} %, and flushes may take {budget} % of a drive's time: low is \
+         at most high, high at most 100, and the budget from 1 to 100"
+    )]
+    Destage {
+        /// Where write-back begins, in percent.
+        high: u64,
+        /// Where it ends, in percent.
+        low: u64,
+        /// What flushes may take, in percent.
+        budget: u64,
+    },
     /// Memory for the metadata that does not do for these drives.
     #[error(
         "the metadata of these drives needs at least {least_mib}MiB of memory, and may take {given_mib}MiB: \

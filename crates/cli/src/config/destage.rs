@@ -5,7 +5,7 @@
 use super::file;
 use crate::toml_fault::Fault;
 use tandem_block::{MIB, Quantity};
-use tandem_engine::EngineConfig;
+use tandem_engine::{EngineConfig, Role};
 use toml::Spanned;
 
 const PERCENT_PPM: u64 = 10_000;
@@ -80,12 +80,15 @@ fn run(value: &Spanned<String>, ssd_bytes: Option<u64>) -> Result<u64, Fault> {
 }
 
 impl Destage {
-    /// Tells the engine.
+    /// Tells the engine. A run is no larger than an eighth of an SSD, also where only the drive itself says its size.
     pub(super) fn apply(self, config: &mut EngineConfig) {
+        let ssds = config.devices.iter().filter(|device| device.role == Role::Ssd);
+        let run_max = ssds.map(|ssd| ssd.capacity_bytes / RUNS_MIN).min().unwrap_or(RUN_BYTES_MAX);
         let set = |to: &mut u64, said: Option<u64>| *to = said.unwrap_or(*to);
         set(&mut config.writeback_high_percent, self.high_percent);
         set(&mut config.writeback_low_percent, self.low_percent);
-        set(&mut config.writeback_run_bytes, self.run_bytes);
+        let run_bytes = self.run_bytes.map(|bytes| bytes.min(run_max.max(RUN_BYTES_MIN)));
+        set(&mut config.writeback_run_bytes, run_bytes);
         set(&mut config.flush_budget_percent, self.flush_budget_percent);
     }
 }

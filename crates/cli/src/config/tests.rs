@@ -194,6 +194,10 @@ fn destaging_is_told_to_the_engine_and_what_is_not_said_is_as_it_was() {
     let all = "high = \"80%\"\nlow = \"70%\"\nrun = \"16MiB\"\nflush_budget = \"5%\"";
     assert_eq!(said(all), ((80, 70), 16 << 20, 5));
     assert_eq!(said("low = \"0%\"\nflush_budget = \"100%\""), ((60, 0), 8 << 20, 100));
+    // a drive that turns out to be smaller than a run wants
+    let text = changed("[serve]", "[destage]\nrun = \"64MiB\"\n[serve]");
+    let small = parse(&text).expect("sound").engine_config(&[256 << 20, 1 << 36]);
+    assert_eq!(small.writeback_run_bytes, 32 << 20);
 }
 
 /// (what is changed, into what, the line that is named, words of the error)

@@ -187,6 +187,11 @@ impl Engine {
             return Err(ConfigError::AllGone);
         }
         memory::check(&config)?;
+        let (high, low) = (config.writeback_high_percent, config.writeback_low_percent);
+        let budget = config.flush_budget_percent;
+        if low > high || high > 100 || !(1..=100).contains(&budget) {
+            return Err(ConfigError::Destage { high, low, budget });
+        }
         if let Some(successor) = config.successor {
             let is_pair = config.pairs.iter().any(|pair| pair.device == successor.device);
             let whole = config.placement == Placement::Mapped && config.absent.is_empty();
@@ -321,4 +326,34 @@ fn devices_of(config: &EngineConfig, layouts: &[Layout]) -> Vec<Device> {
 
 fn names(names: impl Iterator<Item = &'static str>) -> String {
     names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+
+    #[test]
+    fn marks_that_cross_and_budgets_of_nothing_are_told() {
+        for (high, low, budget, is_sound) in [
+            (60, 40, 2, true),
+            (100, 0, 100, true),
+            (50, 50, 1, true),
+            (40, 41, 2, false),
+            (101, 40, 2, false),
+            (60, 40, 0, false),
+            (60, 40, 101, false),
+        ] {
+            let config = EngineConfig {
+                writeback_high_percent: high,
+                writeback_low_percent: low,
+                flush_budget_percent: budget,
+                ..drives(1, 1).config().as_ref().clone()
+            };
+            let told = Engine::new(config).map(|_| ()).map_err(|why| why.to_string());
+            let wanted = format!("flushes may take {budget} % of a drive's time");
+            let is_told = told.as_ref().is_err_and(|why| why.contains(&wanted));
+            assert!(told.is_ok() == is_sound && is_told != is_sound, "{told:?}");
+        }
+    }
 }

@@ -7,12 +7,13 @@ use crate::device::{Class, Device};
 use crate::metadata_replica::MetadataReplicaStatus;
 use crate::migration::moves::Moves;
 use crate::owner::MoveKind;
+use crate::replacement::ReplacementView;
 use tandem_block::Instant;
 
 /// What a hard drive has to do, now or as soon as it is quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awake {
-    /// Users' requests wait for it.
+    /// Users' requests wait for it, or it serves some.
     Requests,
     /// It is being drained, or what lies on another drive goes here.
     Drain,
@@ -36,6 +37,8 @@ pub enum Awake {
     Buffer,
     /// Changes of the map wait to be written to the metadata replica.
     MetadataReplica,
+    /// Its last command ended less than a second ago: the next one may follow.
+    Recent,
 }
 
 impl Awake {
@@ -54,6 +57,7 @@ impl Awake {
             Awake::Flush => "flush",
             Awake::Buffer => "writes in its buffer",
             Awake::MetadataReplica => "metadata replica",
+            Awake::Recent => "a command in the last second",
         }
     }
 }
@@ -63,7 +67,7 @@ impl Awake {
 pub struct Rest {
     /// When its last command ended.
     pub since: Instant,
-    /// Nothing: no command follows until somebody asks for something.
+    /// Nothing: no command came for a second, and nothing waits for this drive now.
     pub awake_for: Option<Awake>,
 }
 
@@ -72,23 +76,29 @@ pub(super) fn rest(
     device: &Device,
     now: &Activity,
     moves: &Moves,
-    replica: Option<MetadataReplicaStatus>,
+    (replica, replaced): (Option<MetadataReplicaStatus>, Option<ReplacementView>),
+    is_recent: bool,
 ) -> Option<Rest> {
     if device.is_ssd() || device.is_faulted() || device.is_gone() {
         return None;
     }
-    let waits = |class| device.queue.waits(class);
+    let queue = &device.queue;
+    let serves = queue.in_flight() > queue.background_in_flight();
+    let requests = serves || queue.waits(Class::Read) || queue.waits(Class::Write);
+    let is_copied = replaced.is_some_and(|one| one.device == device.id && one.ended.is_none());
     let homes_wait = device.home_writes > moves.homes_durable_mark(device.id);
     let lags = replica.is_some_and(|one| one.device == device.id && one.units_behind > 0);
     let writes_back = now.write_back || moves.home_writes.has_kind(MoveKind::WriteBack);
     // (is it so, what it is), the first one counts
     let reasons = [
-        (waits(Class::Read) || waits(Class::Write), Awake::Requests),
+        (requests, Awake::Requests),
+        (is_copied, Awake::Replacement),
         (device.flushing.is_some() || device.flush_wanted, Awake::Flush),
         (device.queue.length() > 0, background(now, writes_back)),
         (homes_wait, Awake::Flush),
         (!device.tail.items.is_empty(), Awake::Buffer),
         (lags, Awake::MetadataReplica),
+        (is_recent, Awake::Recent),
     ];
     Some(Rest { since: device.last_end, awake_for: first(&reasons) })
 }

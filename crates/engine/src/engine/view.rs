@@ -22,6 +22,9 @@ use crate::tier::TierConfig;
 use crate::tier::space::SpaceStats;
 use tandem_block::{BLOCK_BYTES, DeviceId, Duration, Instant, IoError, ObjectId};
 
+/// A hard drive rests when no command has come for so long.
+const QUIET: Duration = Duration::from_s(1);
+
 impl Engine {
     /// A drive that was drained is none of the pool any more. The caller wakes the engine.
     ///
@@ -94,12 +97,15 @@ impl Engine {
     }
 
     /// Does this hard drive rest? `None`: it is no hard drive, or takes no commands.
-    pub fn rest(&self, device: DeviceId) -> Option<Rest> {
+    pub fn rest(&self, device: DeviceId, now: Instant) -> Option<Rest> {
         if self.is_absent(device) {
             return None;
         }
-        let now = self.activity();
-        rest(&self.io[device], &now, &self.migration.moves, self.metadata_replica())
+        let going_on = self.activity();
+        let drive = &self.io[device];
+        let others = (self.metadata_replica(), self.replacement());
+        let is_recent = now.since(drive.last_end) < QUIET;
+        rest(drive, &going_on, &self.migration.moves, others, is_recent)
     }
 
     fn logs_are_full(&self) -> bool {

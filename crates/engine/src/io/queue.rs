@@ -12,6 +12,8 @@ use tandem_block::Instant;
 
 /// Reads of a hard drive that go one behind the other while something else waits, at most (guess: a tenth of a second).
 const READS_IN_A_ROW_MAX: u32 = 16;
+/// Commands of users in a row after which background work is next that makes room for a write that waits.
+const USERS_IN_A_ROW_MAX: u32 = 16;
 
 /// Who waits: user reads, user writes, background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +78,8 @@ pub struct Queue<J> {
     head_bytes: u64,
     /// Reads that were taken since another command went out.
     reads_in_a_row: u32,
+    /// Commands of users that went out since one for the background.
+    users_in_a_row: u32,
 }
 
 impl<J> Default for Queue<J> {
@@ -92,6 +96,7 @@ impl<J> Default for Queue<J> {
             pins: Pins::default(),
             head_bytes: 0,
             reads_in_a_row: 0,
+            users_in_a_row: 0,
         }
     }
 }
@@ -138,6 +143,11 @@ impl<J: QueuedJob> Queue<J> {
     /// Were so many reads of a hard drive taken that whatever else waits is next?
     pub(crate) fn others_are_overdue(&self) -> bool {
         self.reads_in_a_row >= READS_IN_A_ROW_MAX
+    }
+
+    /// Did so many commands of users go out that background work is next where a write waits for room?
+    pub(crate) fn background_is_overdue(&self) -> bool {
+        self.users_in_a_row >= USERS_IN_A_ROW_MAX
     }
 
     /// Puts it back where it was.
@@ -221,6 +231,7 @@ impl<J> Queue<J> {
         if !op.is_read() {
             self.reads_in_a_row = 0;
         }
+        self.users_in_a_row = if background { 0 } else { self.users_in_a_row.saturating_add(1) };
         self.head_bytes = op.place().map_or(self.head_bytes, |place| place.end);
         let place = self.load.add(op, bytes, self.length);
         self.length += 1;
@@ -397,6 +408,17 @@ mod tests {
         }
         queue.goes_out(&IoOp::Flush, 0, false);
         assert!(!queue.others_are_overdue());
+    }
+
+    #[test]
+    fn background_work_is_overdue_after_so_many_commands_of_users() {
+        let mut queue = Queue::<Job>::default();
+        for sent in 0..2 * USERS_IN_A_ROW_MAX {
+            assert_eq!(queue.background_is_overdue(), sent >= USERS_IN_A_ROW_MAX, "{sent}");
+            queue.goes_out(&read(7), 4096, false);
+        }
+        queue.goes_out(&read(7), 4096, true);
+        assert!(!queue.background_is_overdue(), "a read counts, where it is one of the background");
     }
 
     #[test]

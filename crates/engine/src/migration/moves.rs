@@ -70,6 +70,8 @@ pub(crate) const HOMED_BLOCKS_MAX: usize = 65_536;
 pub(crate) const HOMED_BLOCKS_MIN: usize = 8_192;
 /// Dirty blocks looked at in one step at most: bounds the time that an event takes.
 const LOOK_BLOCKS_MAX: u64 = 65_536;
+/// … where all were looked at in vain before.
+const LOOK_BLOCKS_AGAIN_MAX: u64 = 1024;
 /// The pause after a move that failed; it doubles with each in a row, up to 512 times this (guess).
 const REST_AFTER_FAILURE: Duration = Duration::from_ms(100);
 

@@ -209,7 +209,20 @@ impl Policy {
         if self.issue_taken((device, lane), (taken, candidate), store, requests, migration, io) {
             return true;
         }
-        // writes wait for space; reads and background work must not wait with them
+        // writes wait for space; reads and background work must not wait with them, and reads that never end must not
+        // hold up the work that makes room
+        if io[device].queue.background_is_overdue()
+            && let Some(work) = queues(device, lane, io).take_any_background()
+        {
+            return self.issue_taken(
+                (device, lane),
+                (work, Candidate::BackgroundDue),
+                store,
+                requests,
+                migration,
+                io,
+            );
+        }
         if let Some(read) = queues(device, lane, io).take_only(now, true) {
             return self.issue_taken(
                 (device, lane),

@@ -337,8 +337,11 @@ impl Requests {
             Some(Class::Write)
                 if !self.issue_class(device, Class::Write, store, migration, policy, io) =>
             {
-                // writes wait for space; reads and background work must not wait with them
-                match policy.qos.next(&QueueView { write: None, ..view }) {
+                // writes wait for space; reads and background work must not wait with them, and reads that never
+                // end must not hold up the work that makes room
+                let is_due = io[device].queue.background_is_overdue();
+                let rest = beside_waiting_write(view, is_due);
+                match policy.qos.next(&rest) {
                     Some(class) => self.issue_class(device, class, store, migration, policy, io),
                     None => false,
                 }
@@ -367,6 +370,12 @@ impl Requests {
     }
 }
 
+/// What may go where the first write has no room. `is_due`: the background has waited for long enough.
+fn beside_waiting_write(view: QueueView, is_due: bool) -> QueueView {
+    let makes_way = is_due && view.background.is_some();
+    QueueView { write: None, read: view.read.filter(|_| !makes_way), ..view }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -392,6 +401,25 @@ mod tests {
         let request =
             Request::new(RequestId(1), ObjectId(1), Op::Write, (0, bytes), Instant::default());
         Job::Write { task: requests.insert(Task::new(request, 0, blocks)), bytes }
+    }
+
+    #[test]
+    fn reads_that_never_end_leave_a_turn_to_what_makes_room() {
+        let view = |read, background| QueueView {
+            read,
+            write: Some(1),
+            background,
+            background_in_flight: 0,
+        };
+        for (read, background, is_due, wanted) in [
+            (Some(2), Some(3), false, (Some(2), Some(3))),
+            (Some(2), Some(3), true, (None, Some(3))),
+            (Some(2), None, true, (Some(2), None)),
+            (None, Some(3), true, (None, Some(3))),
+        ] {
+            let next = beside_waiting_write(view(read, background), is_due);
+            assert_eq!(((next.read, next.background), next.write), (wanted, None));
+        }
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub struct Rest {
 
 impl Rest {
     pub(super) fn of(engine: &Engine, device: &Device, now: Instant) -> Option<Rest> {
-        engine.rest(device.id).map(|rest| Rest {
+        engine.rest(device.id, now).map(|rest| Rest {
             idle_ns: now.since(rest.since).ns,
             awake_for: rest.awake_for.map(|what| what.as_str().to_owned()),
         })

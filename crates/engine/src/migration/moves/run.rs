@@ -1,19 +1,23 @@
 //! Which move begins next, and how one goes on.
 
+use super::merging::is_readable;
 use super::sums::advance_reading;
 use super::{HOMED_BLOCKS_MAX, Stage};
 use crate::io::DeviceIo;
 use crate::log::gc::Need;
-use crate::map::Map;
+use crate::map::objects::Objects;
+use crate::map::{Logical, Map};
 use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::owner::MoveKind;
 use crate::policy::Policy;
 use crate::requests::Requests;
+use crate::requests::arrival::REQUEST_BYTES_MAX;
 use crate::store::Store;
+use crate::store::room::Room;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
-use tandem_block::{DeviceId, IoError};
+use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
 
 impl Migration {
     /// A source of a move was read.
@@ -215,10 +219,8 @@ impl Migration {
         if !io.is_fixed() {
             self.moves.drop_clean_copies(&mut store.commit, &mut store.map, &volumes.objects, io);
             self.moves.flush_homed(&store.commit, &self.copies, &policy.tiers, &store.map, io);
-            // what lies on an SSD goes home in any case where that is the only way to make room
-            let presses =
-                io.waits_for_space() && io.stats().faulted_drives > io.stats().healed_drives;
-            self.moves.writing_back = presses
+            // what lies on an SSD goes home in any case where a write waits for room
+            self.moves.writing_back = may_need_room(&store.map, io)
                 || self.moves.wants_writeback(
                     io.is_quiet(),
                     &store.map,
@@ -269,12 +271,35 @@ impl Migration {
         ) {
             return;
         }
-        if let Some(block) = self.moves.merging.next(&store.map, io)
-            && !self.moves.is_unmovable(block, &store.map, io)
-        {
+        if let Some(block) = self.next_merge(&store.map, &volumes.objects, io) {
             self.moves.start_merge(block, &mut store.map, requests, io);
         }
     }
+}
+
+impl Migration {
+    /// The next block to merge, if it is time for one.
+    fn next_merge(&mut self, map: &Map, objects: &Objects, io: &DeviceIo) -> Option<Logical> {
+        let mut merging = std::mem::take(&mut self.moves.merging);
+        let can_move = |block| {
+            !self.moves.is_unmovable(block, map, io) && is_readable(block, map, objects, io)
+        };
+        let next = merging.next(map, io, can_move);
+        self.moves.merging = merging;
+        next
+    }
+}
+
+/// Does a write wait for room that SSDs may not have, however large it is? Then the high mark does not count: it may be
+/// above what the write leaves.
+fn may_need_room(map: &Map, io: &DeviceIo) -> bool {
+    if !io.waits_for_space() {
+        return false;
+    }
+    let slots = map.ssd_slots();
+    let largest = io.ssds().len() as u64 * (REQUEST_BYTES_MAX / BLOCK_BYTES) + slots / 64;
+    let is_failing = io.stats().faulted_drives > io.stats().healed_drives;
+    is_failing || Room::of(map, 0).left() < largest.max(slots / 4)
 }
 
 #[cfg(test)]
@@ -289,6 +314,28 @@ mod tests {
     const SSD: DeviceId = DeviceId(0);
     const HDD: DeviceId = DeviceId(1);
     const SLOTS: u64 = 100;
+
+    /// A request has 32 MiB at most: 8,192 blocks.
+    #[test]
+    fn a_write_that_waits_for_room_begins_write_back_below_the_high_mark() {
+        for (slots, dirty, waits, needs) in [
+            (8_192, 1, true, true),
+            (8_192, 1, false, false),
+            (65_536, 65_536 / 4 * 3, true, false),
+            (65_536, 65_536 / 4 * 3 + 1, true, true),
+            (16_384, 16_384 - 8_192 - 256, true, false),
+            (16_384, 16_384 - 8_192 - 255, true, true),
+        ] {
+            let mut io = drives(1, 1);
+            if waits {
+                io.note_wait_for_space();
+            }
+            let ssd = SlotRegion::new(SSD, false, slots, 0);
+            let mut map = Map::new(vec![ssd], slots as usize, 1);
+            write(dirty, &mut map);
+            assert_eq!(may_need_room(&map, &io), needs, "{dirty} of {slots}");
+        }
+    }
 
     type Change = fn(&mut Migration, &mut Map, &mut DeviceIo);
 

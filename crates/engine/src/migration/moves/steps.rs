@@ -1,8 +1,8 @@
 //! Moves of blocks, step by step: begun, written, ended, and when one is due.
 
 use super::{
-    HOMED_BLOCKS_MAX, LOOK_BLOCKS_MAX, Move, Moves, Part, REST_AFTER_FAILURE, Stage, Stretches,
-    Sums, run_length,
+    HOMED_BLOCKS_MAX, LOOK_BLOCKS_AGAIN_MAX, LOOK_BLOCKS_MAX, Move, Moves, Part,
+    REST_AFTER_FAILURE, Stage, Stretches, Sums, run_length,
 };
 use crate::config::EngineConfig;
 use crate::device::{Class, Job};
@@ -96,7 +96,9 @@ impl Moves {
             (self.barren_as_of, self.barren_looked) = (durable, 0);
         }
         self.barren_looked += looked;
-        let all = looked < LOOK_BLOCKS_MAX || self.barren_looked >= map.population().dirty_ssd;
+        let all = self.found_nothing(durable)
+            || looked < LOOK_BLOCKS_MAX
+            || self.barren_looked >= map.population().dirty_ssd;
         self.barren_since = all.then_some(durable);
     }
 
@@ -350,7 +352,10 @@ impl Moves {
         assert!(from <= total, "the search begins at a block of the map");
         let mut wrapped = false;
         let (mut looked, mut stretches) = (0u64, Stretches::default());
-        while parts.len() < blocks_max && stretches.has_room() && looked < LOOK_BLOCKS_MAX {
+        // where all was in vain it is looked for again in each turn, so a turn looks at less
+        let is_barren = self.found_nothing(commit.durable());
+        let look_max = if is_barren { LOOK_BLOCKS_AGAIN_MAX } else { LOOK_BLOCKS_MAX };
+        while parts.len() < blocks_max && stretches.has_room() && looked < look_max {
             looked += 1;
             // not beyond where it began: a block would be moved twice
             let end = if wrapped { self.cursor } else { total };
