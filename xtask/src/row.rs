@@ -32,6 +32,20 @@ impl Row {
         Row::new(wanted, format!("{error:#}"), false)
     }
 
+    /// Shows it at once: a line that takes an hour must not lose all when it is stopped.
+    pub fn shown(self) -> Self {
+        eprintln!("{} {}: {}", self.verdict(), self.wanted, self.measured);
+        self
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.holds {
+            Some(true) => "ok",
+            Some(false) => "FAIL",
+            None => "-",
+        }
+    }
+
     /// Did it fail?
     pub fn fails(&self) -> bool {
         self.holds == Some(false)
@@ -42,11 +56,7 @@ impl Row {
 pub fn print_table(first: &str, rows: &[(String, Row)]) -> bool {
     println!("| {first} | wanted | measured | verdict |\n|---|---|---|---|");
     for (name, row) in rows {
-        let verdict = match row.holds {
-            Some(true) => "ok",
-            Some(false) => "FAIL",
-            None => "-",
-        };
+        let verdict = row.verdict();
         let plain = |text: &str| text.replace('|', "/").replace('\n', " ");
         println!("| {name} | {} | {} | {verdict} |", plain(&row.wanted), plain(&row.measured));
     }

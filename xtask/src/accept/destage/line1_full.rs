@@ -25,12 +25,13 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (name, workload, most_s) in WORKLOADS {
         for seed in 1..=SEEDS {
-            rows.extend(default_policy(&program, (name, workload), most_s, seed)?);
+            let measured = default_policy(&program, (name, workload), most_s, seed)?;
+            rows.extend(measured.into_iter().map(Row::shown));
         }
     }
     for (name, workload, _) in WORKLOADS {
         for (ssd_size, most_percent) in SIZES {
-            rows.push(all_policies(&program, (name, workload), ssd_size, most_percent)?);
+            rows.push(all_policies(&program, (name, workload), ssd_size, most_percent)?.shown());
         }
     }
     Ok(rows)

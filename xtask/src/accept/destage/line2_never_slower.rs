@@ -40,10 +40,11 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
         for (name, workload) in workloads.clone() {
             let result = beside_bare(&program, workload, &hdd);
             let wanted = format!("{name}, a flush of {flush}: never slower than the drive alone");
-            rows.push(match result {
+            let row = match result {
                 Ok((measured, holds)) => Row::new(wanted, measured, holds),
                 Err(error) => Row::broken(wanted, &error),
-            });
+            };
+            rows.push(row.shown());
         }
     }
     Ok(rows)
