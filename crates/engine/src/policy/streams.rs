@@ -209,51 +209,14 @@ impl Policy {
         if self.issue_taken((device, lane), (taken, candidate), store, requests, migration, io) {
             return true;
         }
-        // writes wait for space; reads and background work must not wait with them, and reads that never end must not
-        // hold up the work that makes room
-        if io[device].queue.background_is_overdue()
-            && let Some(work) = queues(device, lane, io).take_any_background()
-        {
-            return self.issue_taken(
-                (device, lane),
-                (work, Candidate::BackgroundDue),
-                store,
-                requests,
-                migration,
-                io,
-            );
-        }
-        if let Some(read) = queues(device, lane, io).take_only(now, true) {
-            return self.issue_taken(
-                (device, lane),
-                (read, Candidate::Due),
-                store,
-                requests,
-                migration,
-                io,
-            );
-        }
-        let has_room = self.qos.next_stream(&StreamsView {
-            background: view.background,
-            background_in_flight: view.background_in_flight,
-            ..StreamsView::default()
-        });
-        let queues = queues(device, lane, io);
-        match (has_room, queues.take_any_background()) {
-            (Some(_), Some(work)) => self.issue_taken(
-                (device, lane),
-                (work, Candidate::BackgroundDue),
-                store,
-                requests,
-                migration,
-                io,
-            ),
-            (None, Some(work)) => {
-                queues.put_back(now, work.pick, work.tags, work.waiting);
-                false
-            }
-            (_, None) => false,
-        }
+        let may_go = Beside {
+            background_is_due: io[device].queue.background_is_overdue(),
+            background_has_turn: self.qos.next_stream(&background_of(&view)).is_some(),
+        };
+        let Some(next) = beside_waiting_write(queues(device, lane, io), now, may_go) else {
+            return false;
+        };
+        self.issue_taken((device, lane), next, store, requests, migration, io)
     }
 
     /// Issues the job that the order chooses. False: nothing can go now.
@@ -271,7 +234,94 @@ impl Policy {
     }
 }
 
+/// What may go where the first write has no room.
+#[derive(Clone, Copy, Debug)]
+struct Beside {
+    /// Background work has waited for long enough.
+    background_is_due: bool,
+    /// The order would take it if nobody else waited.
+    background_has_turn: bool,
+}
+
+/// The same, with background work alone.
+fn background_of(view: &StreamsView) -> StreamsView {
+    StreamsView {
+        background: view.background,
+        background_in_flight: view.background_in_flight,
+        ..StreamsView::default()
+    }
+}
+
+/// The job that goes while writes wait for room: a read, or background work. Reads that never end must not hold up the
+/// work that makes room.
+fn beside_waiting_write(
+    queues: &mut Streams,
+    now: Instant,
+    may_go: Beside,
+) -> Option<(Taken, Candidate)> {
+    let background = |queues: &mut Streams| {
+        queues.take_any_background().map(|work| (work, Candidate::BackgroundDue))
+    };
+    let due = if may_go.background_is_due { background(queues) } else { None };
+    let first = due.or_else(|| queues.take_only(now, true).map(|read| (read, Candidate::Due)));
+    first.or_else(|| if may_go.background_has_turn { background(queues) } else { None })
+}
+
 pub(crate) fn queues(device: DeviceId, lane: usize, io: &mut DeviceIo) -> &mut Streams {
     let d = &mut io[device];
     &mut d.streams.as_mut().expect("streams are told apart here").lane(lane).queues
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Job;
+    use crate::io::pins::Pin;
+    use crate::owner::LogIo;
+    use crate::port::IoOp;
+    use crate::qos::reserve::{QosConfig, Selector, StreamConfig};
+    use tandem_block::StreamId;
+
+    fn queues_with(read: bool, background: bool) -> Streams {
+        let of = Selector::Stream(StreamId(0));
+        let stream =
+            StreamConfig { name: "s".into(), of, promise: None, weight: Some(1), limit: None };
+        let config = QosConfig { streams: vec![stream], ..QosConfig::default() };
+        let mut streams = Streams::new(&config, &[0], 1, None);
+        let waiting = |sequence| {
+            Waiting::new(sequence, 4096, Job::Io(IoOp::Flush, Owner::Log(LogIo::Flush)), Pin::NONE)
+        };
+        if read {
+            let kind = Kind { read: true, sequential: false };
+            streams.push(Instant::ZERO, 0, kind, 1_000, waiting(1));
+        }
+        if background {
+            streams.push_background(Instant::ZERO, 1_000, waiting(2));
+        }
+        streams
+    }
+
+    #[test]
+    fn reads_that_never_end_leave_a_turn_to_what_makes_room() {
+        const READ: Option<Candidate> = Some(Candidate::Due);
+        const BACKGROUND: Option<Candidate> = Some(Candidate::BackgroundDue);
+        // ((a read waits, background work waits), (it is due, it has its turn), who goes)
+        for ((read, background), (background_is_due, background_has_turn), wanted) in [
+            ((true, true), (false, true), READ),
+            ((true, true), (true, true), BACKGROUND),
+            ((true, true), (true, false), BACKGROUND),
+            ((true, false), (true, true), READ),
+            ((false, true), (false, true), BACKGROUND),
+            ((false, true), (false, false), None),
+            ((false, false), (true, true), None),
+        ] {
+            let mut queues = queues_with(read, background);
+            let may_go = Beside { background_is_due, background_has_turn };
+            let next = beside_waiting_write(&mut queues, Instant::ZERO, may_go);
+            let told = next.as_ref().map(|(_, candidate)| *candidate);
+            assert_eq!(told, wanted, "{read} {background} {may_go:?}");
+            let is_background = next.map(|(taken, _)| taken.pick == Pick::Background);
+            assert_eq!(is_background, wanted.map(|who| who == Candidate::BackgroundDue));
+        }
+    }
 }
