@@ -54,6 +54,7 @@ value = "burst/e/write.p99_ns"
 over = "burst/ssd-first/write.p99_ns"
 at_least = 1000.0
 why = "it was asked for too much"
+cause = "ours"
 "#;
 
 fn run(experiment: &str, arguments: &[&str]) -> Output {
@@ -84,16 +85,88 @@ fn verdicts_are_told_as_json_and_as_a_table() {
     assert_eq!(of("T2.less")["why"], "it was asked for too much");
     assert_eq!(of("T3")["holds"], false, "an item without a relation counts as failed");
     for relation in relations {
-        for name in ["id", "what", "paper", "ours", "holds", "why"] {
+        for name in ["id", "what", "paper", "ours", "holds", "why", "cause", "kind", "error"] {
             assert!(relation.get(name).is_some(), "{name} is missing");
         }
     }
 
     let table = run(EXPERIMENT, &[]);
     let text = String::from_utf8(table.stdout).expect("text");
-    for part in ["DOES NOT HOLD", "T2.less: it was asked", "1 of 3 relations hold (33 %)"] {
+    for part in [
+        "DOES NOT HOLD",
+        "T2.less: ours. it was asked",
+        "1 of 3 relations hold (33 %)",
+        "2 do not hold: the paper contradicts itself in 0, an input is unknown in 0, 1 are ours, 1 have no reason",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// With `--null`, what ssd-first passes in the place of the policy is shared, and a number that no policy
+/// touches is compared with the paper's.
+#[test]
+fn a_null_takes_away_what_is_no_merit() {
+    let end = EXPERIMENT.find("[[relation]]\nid = \"T2").expect("it is there");
+    let text = format!(
+        "{}{}",
+        EXPERIMENT[..end].replace("\"T2\", \"T3\"", "\"T4\", \"T5\""),
+        r#"
+[[relation]]
+id = "T4.moved"
+what = "bytes that e keeps off the SSD"
+paper = "many"
+rule = "direction"
+value = "burst/e/ssd.written_bytes"
+over = "burst/ssd-first/ssd.written_bytes"
+at_most = 0.99
+
+[[relation]]
+id = "T5.count"
+what = "writes of the workload"
+paper = "4096"
+rule = "amount"
+value = "burst/ssd-first/write.count"
+kind = "calibrates"
+published = 2048.0
+source = "nowhere"
+"#
+    );
+    let output = run(&text, &["--null", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let told = &document["experiments"][0];
+    assert_eq!(told["nulls"], serde_json::json!(["ssd-first"]));
+    let fields = |at: usize| {
+        let row = &told["relations"][at];
+        (
+            row["holds"].clone(),
+            row["kind"].clone(),
+            row["holds_under"].clone(),
+            row["error"].clone(),
+        )
+    };
+    let shared = serde_json::json!(["ssd-first"]);
+    assert_eq!(fields(0), (true.into(), "scores".into(), shared, Value::Null));
+    assert_eq!(fields(1), (true.into(), "scores".into(), Value::Array(vec![]), Value::Null));
+    let (holds, kind, _, error) = fields(2);
+    assert_eq!((holds, kind, error), (true.into(), "calibrates".into(), 2.0.into()));
+    assert_eq!(document["score"]["discriminating"], serde_json::json!({ "all": 1, "hold": 1 }));
+
+    let plain = run(&text, &["--json"]);
+    let document: Value = serde_json::from_slice(&plain.stdout).expect("one JSON document");
+    assert_eq!(document["score"]["discriminating"], Value::Null, "no null was run");
+}
+
+/// A reason why a relation does not hold is wrong once it holds.
+#[test]
+fn a_reason_that_is_out_of_date_is_an_error() {
+    let end = EXPERIMENT.find("[[relation]]\nid = \"T2").expect("it is there");
+    let text = EXPERIMENT[..end].replace("\"T1\", \"T2\", \"T3\"", "\"T1\"");
+    let text = text.trim_end().to_owned() + "\nwhy = \"it did not\"\ncause = \"ours\"\n";
+    let output = run(&text, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("remove `why` and `cause` of T1.same"), "{error}");
 }
 
 /// One page, of itself alone: the verdicts, and for each case what every policy got and paid.
@@ -165,7 +238,7 @@ policies = ["ssd-first", { policy = "mios-d", label = "d" }]
 id = "T1.all"
 what = "requests answered"
 paper = "all"
-rule = "direction"
+rule = "about equal"
 value = "trace/ssd-first/write.count"
 over = "trace/d/write.count"
 at_least = 1.0

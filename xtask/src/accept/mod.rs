@@ -5,6 +5,7 @@
 mod capacity;
 mod destage;
 mod experiments;
+mod fidelity;
 mod house;
 mod ianus;
 mod loris;
@@ -54,6 +55,7 @@ const MILESTONES: &[(&str, &[Line])] = &[
     ("house", house::LINES),
     ("capacity", capacity::LINES),
     ("destage", destage::LINES),
+    ("fidelity", fidelity::LINES),
 ];
 
 /// Measures the lines of a milestone and prints the table. False if one fails.

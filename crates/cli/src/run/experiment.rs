@@ -1,6 +1,8 @@
 //! What does an experiment ask for? A file, read and checked before anything runs.
 
 use super::file::{self, File};
+use super::null::Null;
+use super::purpose::Purpose;
 use super::relation::{Path, Relation};
 use super::schema;
 use super::sharing::{self, Sharing};
@@ -32,6 +34,8 @@ pub struct Experiment {
     pub about: String,
     /// Items of the papers' lists; each must have a relation whose id begins with it.
     pub items: Vec<String>,
+    /// What stands in the place of the policies with `--null`.
+    pub nulls: Vec<Null>,
     /// What is run.
     pub cases: Vec<Case>,
     /// What must hold.
@@ -112,7 +116,7 @@ pub struct Choice {
 }
 
 /// A workload under each policy.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Replay {
     /// As on the command line of `tandem replay`.
     pub workload: String,
@@ -124,12 +128,14 @@ pub struct Replay {
     pub policies: Vec<Choice>,
     /// Reads are what the case is about, not writes.
     pub is_about_reads: bool,
+    /// Parts per million of the data for which the SSD has room.
+    pub ssd_share_ppm: Option<u32>,
     /// Why it cannot be run here, if so: its trace is not part of the project.
     pub skipped: Option<String>,
 }
 
 /// The predictor over a stream of writes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Predictor {
     /// The drive.
     pub spec: spec::HddSpec,
@@ -144,7 +150,7 @@ pub struct Predictor {
 }
 
 /// A stream of writes of one size.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Staircase {
     /// The drive.
     pub spec: spec::HddSpec,
@@ -186,15 +192,43 @@ impl Experiment {
             }
             relations.push(relation);
         }
+        let nulls = match &file.nulls {
+            None => Null::usual(&cases),
+            Some(list) => nulls(list, &cases)?,
+        };
+        let scores = relations.iter().position(|relation| relation.purpose == Purpose::Scores);
+        if let (true, Some(at)) = (nulls.is_empty(), scores) {
+            let id = &file.relation[at].get_ref().id;
+            let text = format!(
+                "relation {} scores, but no case has a policy: give it kind = \"calibrates\" or \"built-in\"",
+                id.get_ref()
+            );
+            return Err(Fault::at(id, text));
+        }
         Ok(Experiment {
             name: file.name.into_inner(),
             title: file.title,
             source: file.source,
             about: file.about,
             items: file.items.into_iter().map(Spanned::into_inner).collect(),
+            nulls,
             cases,
             relations,
         })
+    }
+
+    /// All but what is run and what must hold.
+    pub fn without_cases(&self) -> Experiment {
+        Experiment {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            source: self.source.clone(),
+            about: self.about.clone(),
+            items: self.items.clone(),
+            nulls: self.nulls.clone(),
+            cases: Vec::new(),
+            relations: Vec::new(),
+        }
     }
 
     /// Items of the file that no relation belongs to.
@@ -206,6 +240,30 @@ impl Experiment {
             };
             !self.relations.iter().any(|relation| belongs(&relation.id))
         })
+    }
+}
+
+/// What stands in the place of the policies, as the file says.
+fn nulls(list: &Spanned<Vec<Spanned<String>>>, cases: &[Case]) -> Result<Vec<Null>, Fault> {
+    let mut nulls = Vec::new();
+    for word in list.get_ref() {
+        let known = Null::NAMED.iter().find(|(name, _)| name == word.get_ref());
+        let Some((_, null)) = known else {
+            let nearest = spell::nearest(word.get_ref(), Null::NAMED.iter().map(|known| known.0));
+            let text = format!("there is no null {:?}; did you mean {nearest:?}?", word.get_ref());
+            return Err(Fault::at(word, text));
+        };
+        if nulls.contains(null) {
+            return Err(Fault::at(word, format!("{:?} stands there twice", word.get_ref())));
+        }
+        nulls.push(*null);
+    }
+    match nulls.first() {
+        Some(null) if Null::usual(cases).is_empty() => {
+            let text = format!("no case has a policy in whose place {} could stand", null.name());
+            Err(Fault::at(list, text))
+        }
+        _ => Ok(nulls),
     }
 }
 
@@ -317,7 +375,12 @@ fn replay(file: &file::Case) -> Result<Replay, Fault> {
             _ => return Err(Fault::at(measure, "measure is \"read\" or \"write\"")),
         },
     };
-    Ok(Replay { workload, config, speedup, policies, is_about_reads, skipped })
+    let share = |share: &Spanned<String>| {
+        let ppm = Quantity::Share.within(share.get_ref(), 1..=999_999);
+        ppm.map(|ppm| ppm as u32).map_err(|why| Fault::at(share, why))
+    };
+    let ssd_share_ppm = file.ssd_share.as_ref().map(share).transpose()?;
+    Ok(Replay { workload, config, speedup, policies, is_about_reads, ssd_share_ppm, skipped })
 }
 
 /// What a case is replayed under, over so many SSDs and hard drives.

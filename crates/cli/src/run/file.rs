@@ -17,6 +17,8 @@ pub(super) struct File {
     pub source: String,
     pub about: String,
     pub items: Vec<Spanned<String>>,
+    /// What stands in the place of the policies with `--null`.
+    pub nulls: Option<Spanned<Vec<Spanned<String>>>>,
     #[serde(default)]
     pub case: Vec<Spanned<Case>>,
     #[serde(default)]
@@ -49,6 +51,8 @@ pub(super) struct Case {
     pub ssd_size: Option<Spanned<String>>,
     /// Redirected data that stays in RAM for reads.
     pub read_back: Option<Spanned<String>>,
+    /// The share of the data for which the SSD has room.
+    pub ssd_share: Option<Spanned<String>>,
     /// What logs have when a warm-up is over is taken to have gone home.
     #[serde(default)]
     pub at_home: bool,
@@ -176,6 +180,14 @@ pub(super) struct Relation {
     pub least_factor: Option<f64>,
     pub cases: Option<usize>,
     pub why: Option<String>,
+    /// Which of three `why` is.
+    pub cause: Option<Spanned<String>>,
+    /// What it is for, where it does not score.
+    pub kind: Option<Spanned<String>>,
+    /// The paper's number, in the unit of the value.
+    pub published: Option<Spanned<f64>>,
+    /// Where that number stands.
+    pub source: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -9,10 +9,13 @@ mod experiment;
 mod file;
 #[cfg(test)]
 mod items;
+mod null;
 mod page;
+mod purpose;
 mod relation;
 mod report;
 mod schema;
+mod score;
 mod sharing;
 #[cfg(test)]
 mod tests;
@@ -36,6 +39,10 @@ pub struct Arguments {
     /// Experiments
     #[arg(value_name = "EXPERIMENT.toml", required = true)]
     files: Vec<PathBuf>,
+    /// Also run each null of the experiments in the place of the policies, and count what tells a policy
+    /// from none
+    #[arg(long)]
+    null: bool,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -61,11 +68,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         experiments.push(experiment);
     }
-    let results = work::run_all(&experiments)?;
+    let nulls = nulls(&experiments, arguments.null);
+    let results = work::run_all(experiments.iter().chain(&nulls))?;
     if let Some(path) = &arguments.details {
         write_details(path, &experiments, &results)?;
     }
-    let document = report::document(&experiments, &results);
+    let document = report::document(&experiments, &results, arguments.null);
     if let Some(path) = &arguments.report {
         let page = page::render(&document, &experiments, &results)?;
         std::fs::write(path, page).with_context(|| path.display().to_string())?;
@@ -76,12 +84,26 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         print_text(&document.text())?;
     }
+    let stale = document.stale();
+    if !stale.is_empty() {
+        let ids = stale.join(", ");
+        let text = "these relations hold, but their file says why they do not: remove `why` and `cause` of";
+        return Err(Failure::Failed(anyhow!("{text} {ids}")));
+    }
     match document.counts() {
         (all, held) if held < all => {
             Err(Failure::Failed(anyhow!("{} of {all} relations do not hold", all - held)))
         }
         _ => Ok(()),
     }
+}
+
+/// The experiments with each of their nulls in the place of the policies, if that is asked for.
+fn nulls(experiments: &[Experiment], asked: bool) -> Vec<Experiment> {
+    let of_one = |experiment: &Experiment| -> Vec<Experiment> {
+        experiment.nulls.iter().map(|null| null.in_place_of(experiment)).collect()
+    };
+    if asked { experiments.iter().flat_map(of_one).collect() } else { Vec::new() }
 }
 
 fn write_details(

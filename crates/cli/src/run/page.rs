@@ -40,8 +40,8 @@ pub fn render(
     experiments: &[Experiment],
     results: &Results,
 ) -> Result<String> {
-    let (all, held) = document.counts();
-    let mut body = html::note(&format!("{held} of {all} relations hold."));
+    let mut body = String::new();
+    document.score.text().lines().for_each(|line| body.push_str(&html::note(line)));
     for (told, experiment) in document.experiments.iter().zip(experiments) {
         verdicts(told, experiment, &mut body);
         for case in &experiment.cases {

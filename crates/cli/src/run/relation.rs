@@ -5,6 +5,7 @@
 //! value, and a relation over it does not hold.
 
 use super::file;
+use super::purpose::{Cause, Known, Purpose, error_factor};
 use crate::toml_fault::Fault;
 use serde_json::Value;
 use tandem_block::Duration;
@@ -14,6 +15,9 @@ use toml::Spanned;
 /// The rules for bounds, as experiments/README.md tells them.
 const RULES: [&str; 6] =
     ["effect", "about equal", "amount", "share", "predictor share", "direction"];
+
+/// A direction is a difference of 1 % at least: what is equal has none.
+const DIRECTION_FACTOR: f64 = 1.01;
 
 /// A place in a result: `case/policy/field.field`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,9 +57,9 @@ pub enum Test {
     Within(Bounds),
     /// So many of the terms are.
     Count(Bounds, usize),
-    /// Each term is at least so many times the one before it.
+    /// Each term is above the one before it, and at least so many times as large.
     Rising(f64),
-    /// Each term is at most one over so many times the one before it.
+    /// Each term is below the one before it, which is at least so many times as large.
     Falling(f64),
 }
 
@@ -91,15 +95,21 @@ pub struct Relation {
     pub test: Test,
     /// Why it does not hold, if it does not.
     pub why: Option<String>,
+    /// Which of three reasons that is.
+    pub cause: Option<Cause>,
+    /// What it is for.
+    pub purpose: Purpose,
 }
 
 /// What a relation came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Our number, in the paper's terms.
     pub ours: String,
     /// Does it hold?
     pub holds: bool,
+    /// How far our number is from the paper's, where it calibrates: a factor of at least 1.
+    pub error: Option<f64>,
 }
 
 impl Relation {
@@ -122,7 +132,16 @@ impl Relation {
             Some(_) => fault,
             None => wrong(&fault.text),
         })?;
-        let test = test(file, terms.len()).map_err(wrong)?;
+        let purpose = Purpose::check(file)?;
+        let test = match &purpose {
+            Purpose::Calibrates(known) if has_no_test(file) => near(file, known).map_err(wrong)?,
+            _ => test(file, terms.len()).map_err(wrong)?,
+        };
+        if let (Purpose::Calibrates(Known { published: Some(_), .. }), [_, _, ..]) =
+            (&purpose, &terms[..])
+        {
+            return Err(wrong("a published number is compared with one value"));
+        }
         Ok(Relation {
             id: id.clone(),
             what: file.what.clone(),
@@ -131,6 +150,8 @@ impl Relation {
             terms,
             test,
             why: file.why.clone(),
+            cause: Cause::check(file)?,
+            purpose,
         })
     }
 
@@ -149,16 +170,22 @@ impl Relation {
             (Err(_), Test::Count(..)) => {
                 self.terms.iter().map(|term| term.value(look_up).unwrap_or(f64::NAN)).collect()
             }
-            (Err(why), _) => return Verdict { ours: why, holds: false },
+            (Err(why), _) => return Verdict { ours: why, holds: false, error: None },
         };
         let holds = match self.test {
             Test::Within(bounds) => bounds.hold(values[0]),
             Test::Count(bounds, least) => {
                 values.iter().filter(|value| bounds_hold(bounds, **value)).count() >= least
             }
-            Test::Rising(factor) => values.windows(2).all(|pair| pair[1] >= pair[0] * factor),
-            Test::Falling(factor) => values.windows(2).all(|pair| pair[1] * factor <= pair[0]),
+            Test::Rising(factor) => {
+                values.windows(2).all(|pair| pair[1] > pair[0] && pair[1] >= pair[0] * factor)
+            }
+            Test::Falling(factor) => {
+                values.windows(2).all(|pair| pair[1] < pair[0] && pair[1] * factor <= pair[0])
+            }
         };
+        let published = self.purpose.known().and_then(|known| known.published);
+        let error = published.map(|published| error_factor(values[0], published));
         let ours = match self.test {
             Test::Count(bounds, _) => {
                 let kept = values.iter().filter(|value| bounds_hold(bounds, **value)).count();
@@ -166,7 +193,7 @@ impl Relation {
             }
             _ => self.list(&values),
         };
-        Verdict { ours, holds }
+        Verdict { ours, holds, error }
     }
 
     fn list(&self, values: &[f64]) -> String {
@@ -244,10 +271,38 @@ fn terms(
     Ok(pairs.map(|(value, over)| Term { value, over }).collect())
 }
 
+fn has_no_test(file: &file::Relation) -> bool {
+    file.value.is_some()
+        && file.at_least.is_none()
+        && file.at_most.is_none()
+        && file.direction.is_none()
+        && file.least_factor.is_none()
+        && file.cases.is_none()
+}
+
+/// The bounds of a number that is only compared with the paper's: those of its rule.
+fn near(file: &file::Relation, known: &Known) -> Result<Test, &'static str> {
+    let Some(published) = known.published else {
+        return Err("it needs `published`, or a bound: without either it could not fail");
+    };
+    let (least, most) = match file.rule.get_ref().as_str() {
+        "about equal" => (published / 1.15, published * 1.15),
+        "share" => (published - 0.05, published + 0.05),
+        "predictor share" => (published - 0.01, published + 0.01),
+        _ => (published / 2.0, published * 2.0),
+    };
+    Ok(Test::Within(Bounds { least: Some(least), most: Some(most) }))
+}
+
 fn test(file: &file::Relation, terms: usize) -> Result<Test, &'static str> {
     let bounds = Bounds { least: file.at_least, most: file.at_most };
+    let is_direction = file.rule.get_ref() == "direction";
+    if is_direction && file.over.is_some() && [bounds.least, bounds.most].contains(&Some(1.0)) {
+        return Err("a direction needs a difference of 1 %: at_least = 1.01, or at_most = 0.99");
+    }
     if file.order.is_some() {
-        let factor = file.least_factor.unwrap_or(1.0);
+        let least = if is_direction { DIRECTION_FACTOR } else { 1.0 };
+        let factor = file.least_factor.unwrap_or(least);
         if bounds != Bounds::default() || file.cases.is_some() {
             return Err("at_least, at_most and cases go with value and count");
         }

@@ -62,8 +62,59 @@ fn bounds_orders_and_counts_hold_or_not() {
         ),
     ] {
         let verdict = relation(text).verdict(&look_up);
-        assert_eq!(verdict, Verdict { ours: ours.into(), holds }, "{text}");
+        assert_eq!(verdict, Verdict { ours: ours.into(), holds, error: None }, "{text}");
     }
+}
+
+/// `c/p/a` is 10, `c/p/same` too, `c/p/near` half a percent more.
+#[test]
+fn what_is_equal_has_no_direction() {
+    let look_up = |path: &Path| match path.field.as_str() {
+        "a" | "same" => Ok(1000.0),
+        "near" => Ok(1005.0),
+        "more" => Ok(1011.0),
+        other => Err(format!("no {other}")),
+    };
+    for (rule, last, direction, holds) in [
+        ("direction", "same", "rising", false),
+        ("direction", "same", "falling", false),
+        ("direction", "near", "rising", false),
+        ("direction", "more", "rising", true),
+        ("direction", "more", "falling", false),
+        ("effect", "near", "rising", true),
+        ("effect", "same", "rising", false),
+        ("effect", "same", "falling", false),
+    ] {
+        let text = format!(
+            "rule = \"{rule}\"\norder = [\"c/p/a\", \"c/p/{last}\"]\ndirection = \"{direction}\""
+        );
+        assert_eq!(relation(&text).verdict(&look_up).holds, holds, "{text}");
+    }
+}
+
+#[test]
+fn what_calibrates_is_as_far_off_as_the_larger_is_of_the_smaller() {
+    // c/p/a is 10
+    for (published, rule, error, holds) in [
+        ("10.0", "amount", 1.0, true),
+        ("16.0", "amount", 1.6, true),
+        ("5.0", "amount", 2.0, true),
+        ("4.0", "amount", 2.5, false),
+        ("11.0", "about equal", 1.1, true),
+        ("12.0", "about equal", 1.2, false),
+        ("10.04", "share", 1.004, true),
+        ("10.06", "share", 1.006, false),
+    ] {
+        let text = format!(
+            "rule = \"{rule}\"\nvalue = \"c/p/a\"\nkind = \"calibrates\"\npublished = {published}\nsource = \"Table 1\""
+        );
+        let verdict = relation(&text).verdict(&look_up);
+        assert_eq!(verdict.holds, holds, "{text}");
+        assert!((verdict.error.expect("a number") - error).abs() < 1e-9, "{text}: {verdict:?}");
+    }
+    let none = "rule = \"amount\"\nvalue = \"c/p/z\"\nkind = \"calibrates\"\npublished = 3.0\nsource = \"Table 1\"";
+    let verdict = relation(none).verdict(&look_up);
+    assert_eq!((verdict.holds, verdict.error), (false, Some(f64::INFINITY)));
 }
 
 #[test]

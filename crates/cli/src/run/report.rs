@@ -3,7 +3,10 @@
 //! Names of the JSON are a contract (design, "The command line").
 
 use super::experiment::{Case, Experiment, Kind, Replay, Which};
-use super::relation::{Path, field_of};
+use super::null::{self, Null};
+use super::purpose::Cause;
+use super::relation::{Path, Relation, Verdict};
+use super::score::Score;
 use super::work::{Results, key};
 use crate::report::table::{Table, bytes, wrap};
 use serde::Serialize;
@@ -20,6 +23,8 @@ const COLUMNS: usize = 120;
 pub struct Document {
     /// In the order of the command line.
     pub experiments: Vec<Told>,
+    /// Of all of them.
+    pub score: Score,
 }
 
 /// One experiment.
@@ -31,33 +36,62 @@ pub struct Told {
     about: String,
     /// Every relation, and every item that has none.
     pub relations: Vec<Row>,
+    /// The nulls that were run, by name.
+    nulls: Vec<&'static str>,
+    score: Score,
     cases: Vec<CaseTold>,
 }
 
 /// One relation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Row {
-    id: String,
-    what: String,
-    paper: String,
-    ours: String,
+    pub id: String,
+    pub what: String,
+    pub paper: String,
+    pub ours: String,
     /// Does it hold?
     pub holds: bool,
-    why: Option<String>,
+    pub why: Option<String>,
+    /// Which of three reasons `why` is.
+    pub cause: Option<Cause>,
+    /// `scores`, `calibrates` or `built-in`.
+    pub kind: &'static str,
+    /// The paper's number, in the unit of the value, where it calibrates.
+    pub published: Option<f64>,
+    /// Where that number stands.
+    pub source: Option<String>,
+    /// How far our number is from the paper's, a factor of at least 1, where it calibrates.
+    pub error: Option<f64>,
+    /// The nulls under which it holds, too.
+    pub holds_under: Vec<&'static str>,
+    /// Its file says why it does not hold, and it does.
+    pub is_stale: bool,
     /// It is about a case that could not be run here: it counts neither way.
-    skipped: bool,
+    pub skipped: bool,
 }
 
 impl Row {
     /// As texts: id, what, paper, ours, verdict, why not.
     pub fn cells(&self) -> Vec<String> {
-        let verdict = match (self.skipped, self.holds) {
-            (true, _) => "skipped",
+        let why = self.why.as_deref().unwrap_or_default();
+        let ours = match self.error {
+            Some(error) => format!("{} ({error:.2}x)", self.ours),
+            None => self.ours.clone(),
+        };
+        [&self.id, &self.what, &self.paper, &ours, &self.verdict(), why].map(str::to_owned).to_vec()
+    }
+
+    fn verdict(&self) -> String {
+        let word = match (self.skipped, self.holds) {
+            (true, _) => return "skipped".into(),
             (false, true) => "holds",
             (false, false) => "DOES NOT HOLD",
         };
-        let why = self.why.as_deref().unwrap_or_default();
-        [&self.id, &self.what, &self.paper, &self.ours, verdict, why].map(str::to_owned).to_vec()
+        match (self.kind, self.holds_under.as_slice()) {
+            ("scores", []) => word.into(),
+            ("scores", nulls) => format!("{word}, shared with {}", nulls.join(", ")),
+            (kind, _) => format!("{word}, {kind}"),
+        }
     }
 }
 
@@ -82,39 +116,38 @@ struct PolicyTold {
     wall_ns: u64,
 }
 
-/// What came out of all of them.
-pub fn document(experiments: &[Experiment], results: &Results) -> Document {
-    Document { experiments: experiments.iter().map(|one| told(one, results)).collect() }
+/// What came out of all of them. `with_nulls`: the nulls of each were run, too.
+pub fn document(experiments: &[Experiment], results: &Results, with_nulls: bool) -> Document {
+    let experiments: Vec<Told> =
+        experiments.iter().map(|one| told(one, results, with_nulls)).collect();
+    let rows = experiments.iter().flat_map(|told| &told.relations);
+    let score = Score::of(rows, with_nulls);
+    Document { experiments, score }
 }
 
-fn told(experiment: &Experiment, results: &Results) -> Told {
-    let look_up = |path: &Path| look_up(experiment, results, path);
+fn told(experiment: &Experiment, results: &Results, with_nulls: bool) -> Told {
+    let nulls: Vec<(Null, Experiment)> = match with_nulls {
+        true => experiment.nulls.iter().map(|null| (*null, null.in_place_of(experiment))).collect(),
+        false => Vec::new(),
+    };
     let mut relations: Vec<Row> = experiment
         .relations
         .iter()
         .map(|relation| {
-            let verdict = relation.verdict(&look_up);
-            let case = |path: &Path| experiment.cases.iter().find(|case| case.name == path.case);
-            let skipped = relation.paths().find_map(|path| case(path)?.kind.skipped());
-            Row {
-                id: relation.id.clone(),
-                what: relation.what.clone(),
-                paper: relation.paper.clone(),
-                ours: skipped.map_or(verdict.ours, str::to_owned),
-                holds: verdict.holds,
-                why: relation.why.clone().filter(|_| !verdict.holds),
-                skipped: skipped.is_some(),
-            }
+            let passes = |(null, instead): &(Null, Experiment)| {
+                let look_up = |path: &Path| null::look_up(instead, Some(*null), results, path);
+                relation.verdict(&look_up).holds.then_some(null.name())
+            };
+            let look_up = |path: &Path| null::look_up(experiment, None, results, path);
+            let holds_under = nulls.iter().filter_map(passes).collect();
+            row(experiment, relation, relation.verdict(&look_up), holds_under)
         })
         .collect();
     relations.extend(experiment.missing().map(|item| Row {
         id: item.clone(),
         what: "an item of the paper without a relation".into(),
-        paper: String::new(),
-        ours: String::new(),
-        holds: false,
-        why: None,
-        skipped: false,
+        kind: "scores",
+        ..Row::default()
     }));
     let replays = experiment.cases.iter().filter_map(|case| match &case.kind {
         Kind::Replay(replay) => Some(case_told(case, replay, results)),
@@ -125,20 +158,37 @@ fn told(experiment: &Experiment, results: &Results) -> Told {
         title: experiment.title.clone(),
         source: experiment.source.clone(),
         about: experiment.about.trim().to_owned(),
+        score: Score::of(relations.iter(), with_nulls),
         relations,
+        nulls: nulls.iter().map(|(null, _)| null.name()).collect(),
         cases: replays.collect(),
     }
 }
 
-fn look_up(experiment: &Experiment, results: &Results, path: &Path) -> Result<f64, String> {
-    let case = experiment.cases.iter().find(|case| case.name == path.case);
-    let case = case.expect("paths were checked when the file was read");
-    let mut runs = case.kind.runs().into_iter();
-    let run = runs.find(|(label, _)| *label == path.policy);
-    let (_, which) = run.expect("as the case");
-    match &results[&key(&case.kind, which)] {
-        Ok(run) => field_of(run, &path.field),
-        Err(why) => Err(format!("{}/{} failed: {why}", path.case, path.policy)),
+fn row(
+    experiment: &Experiment,
+    relation: &Relation,
+    verdict: Verdict,
+    holds_under: Vec<&'static str>,
+) -> Row {
+    let case = |path: &Path| experiment.cases.iter().find(|case| case.name == path.case);
+    let skipped = relation.paths().find_map(|path| case(path)?.kind.skipped());
+    let stands = !verdict.holds;
+    Row {
+        id: relation.id.clone(),
+        what: relation.what.clone(),
+        paper: relation.paper.clone(),
+        ours: skipped.map_or(verdict.ours, str::to_owned),
+        holds: verdict.holds,
+        why: relation.why.clone().filter(|_| stands),
+        cause: relation.cause.filter(|_| stands),
+        kind: relation.purpose.name(),
+        published: relation.purpose.known().and_then(|known| known.published),
+        source: relation.purpose.known().map(|known| known.source.clone()),
+        error: verdict.error,
+        holds_under,
+        is_stale: relation.why.is_some() && verdict.holds,
+        skipped: skipped.is_some(),
     }
 }
 
@@ -182,6 +232,11 @@ impl Document {
         (all().count(), all().filter(|row| row.holds).count())
     }
 
+    /// Relations whose file says why they do not hold, and which hold.
+    pub fn stale(&self) -> Vec<&str> {
+        self.rows().filter(|row| row.is_stale && !row.skipped).map(|row| row.id.as_str()).collect()
+    }
+
     fn rows(&self) -> impl Iterator<Item = &Row> {
         self.experiments.iter().flat_map(|told| &told.relations)
     }
@@ -192,16 +247,20 @@ impl Document {
         for told in &self.experiments {
             told.text(&mut text);
         }
-        let (all, held) = self.counts();
-        let unexplained =
-            self.rows().filter(|row| !row.holds && !row.skipped && row.why.is_none()).count();
-        let percent = held * 100 / all.max(1);
-        let _ = write!(text, "{held} of {all} relations hold ({percent} %)");
-        text += &match (all - held, unexplained) {
-            (0, _) => "\n".into(),
-            (_, 0) => ", and for each of the others its file says why not\n".into(),
-            (_, count) => format!("; for {count} of the others no file says why not\n"),
-        };
+        text += &self.score.text();
+        let failed = || self.rows().filter(|row| !row.holds && !row.skipped);
+        if failed().next().is_some() {
+            let count = |cause: Cause| failed().filter(|row| row.cause == Some(cause)).count();
+            let _ = writeln!(
+                text,
+                "{} do not hold: the paper contradicts itself in {}, an input is unknown in {}, {} are ours, {} have no reason",
+                failed().count(),
+                count(Cause::Contradiction),
+                count(Cause::UnknownInput),
+                count(Cause::Ours),
+                failed().filter(|row| row.cause.is_none()).count(),
+            );
+        }
         let skipped = self.rows().filter(|row| row.skipped).count();
         if skipped > 0 {
             let _ = writeln!(text, "{skipped} more were skipped, and count neither way");
@@ -240,14 +299,17 @@ impl Told {
         text.push_str(&table.render());
         for row in self.relations.iter().filter(|row| !row.holds && !row.skipped) {
             if let Some(why) = &row.why {
-                let _ = writeln!(text, "  {}", wrap(&format!("{}: {why}", row.id), COLUMNS, 4));
+                let cause = row.cause.map_or("", Cause::told);
+                let line = format!("{}: {cause}{why}", row.id);
+                let _ = writeln!(text, "  {}", wrap(&line, COLUMNS, 4));
             }
         }
         text.push('\n');
         self.policies(text);
-        let judged = || self.relations.iter().filter(|row| !row.skipped);
-        let held = judged().filter(|row| row.holds).count();
-        let _ = writeln!(text, "  {held} of {} hold\n", judged().count());
+        for line in self.score.text().lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+        text.push('\n');
     }
 
     fn policies(&self, text: &mut String) {

@@ -46,6 +46,8 @@ pub struct Sharing {
     pub orders: Vec<String>,
     /// Why it cannot be run here, if so: its traces are not part of the project.
     pub skipped: Option<String>,
+    /// Every order is served as this one, where it is a null that runs.
+    served_as: Option<&'static str>,
     /// Of each client: whose requests it has.
     traces: Vec<Option<PathBuf>>,
     ready: OnceLock<Result<Ready, String>>,
@@ -117,7 +119,7 @@ pub(super) fn case(file: &file::Case) -> Result<Sharing, Fault> {
         return Err(wrong("a case lasts a second at least"));
     }
     let traces::Found { paths, skipped } = found;
-    Ok(Sharing { config, orders, skipped, traces: paths, ready: OnceLock::new() })
+    Ok(Sharing { config, orders, skipped, served_as: None, traces: paths, ready: OnceLock::new() })
 }
 
 fn clients(file: &file::Case) -> Result<(Vec<ClientSpec>, traces::Found), Fault> {
@@ -249,6 +251,33 @@ fn time(text: &Spanned<String>) -> Result<Duration, Fault> {
 }
 
 impl Sharing {
+    /// The same case. Its drives are prepared anew, if it runs.
+    pub fn again(&self) -> Sharing {
+        Sharing {
+            config: self.config.clone(),
+            orders: self.orders.clone(),
+            skipped: self.skipped.clone(),
+            served_as: self.served_as,
+            traces: self.traces.clone(),
+            ready: OnceLock::new(),
+        }
+    }
+
+    /// The same clients where nobody is protected: one drive, which serves whoever comes first and takes
+    /// every write.
+    pub fn unprotected(&self) -> Sharing {
+        let mut case = self.again();
+        case.config.pair = None;
+        case.config.steer = SteerConfig::named("ssd-first");
+        case.served_as = Some("fifo");
+        case
+    }
+
+    /// The order in which clients are served, where the file says this one.
+    pub fn served<'a>(&self, order: &'a str) -> &'a str {
+        self.served_as.unwrap_or(order)
+    }
+
     /// The drives and what their requests cost, made once for all orders.
     fn ready(&self) -> Result<&Ready, String> {
         let ready = self.ready.get_or_init(|| {
@@ -271,7 +300,7 @@ impl Sharing {
             return Err(why.clone());
         }
         let Ready { config, prepared, costs } = self.ready()?;
-        let config = SharingConfig { order: order.to_owned(), ..config.clone() };
+        let config = SharingConfig { order: self.served(order).to_owned(), ..config.clone() };
         let prepared = prepared.lock().map_err(|why| why.to_string())?.fork();
         let result = sharing::run(&config, &prepared, costs).map_err(|why| why.to_string())?;
         Ok(told::told(&result, &config, sharing::refused(&config, costs)))

@@ -98,10 +98,116 @@ fn mistakes_are_named() {
         ("name = \"b\"\n", "name = \"b\"\nmeasure = \"both\"\n", "measure is"),
         ("name = \"b\"\n", "name = \"b\"\nssd_state = \"new\"\n", "steady, or used-1 to used-99"),
         ("label = \"d\"", "label = \"ssd-first\"", "two policies labelled"),
+        ("at_most = 0.59", "at_most = 0.59\nwhy = \"so\"", "M1.b has `why` without `cause`"),
+        ("at_most = 0.59", "at_most = 0.59\ncause = \"ours\"", "M1.b has `cause` without `why`"),
+        (
+            "at_most = 0.59",
+            "at_most = 0.59\nwhy = \"so\"\ncause = \"our\"",
+            "cause is no \"our\"; did you mean \"ours\"?",
+        ),
+        (
+            "at_most = 0.59",
+            "at_most = 0.59\nkind = \"calibrate\"",
+            "kind is no \"calibrate\"; did you mean \"calibrates\"?",
+        ),
+        (
+            "at_most = 0.59",
+            "kind = \"calibrates\"\npublished = 3.0",
+            "M1.b calibrates, so it needs `source`",
+        ),
+        (
+            "at_most = 0.59",
+            "kind = \"calibrates\"\nsource = \"Table 1\"",
+            "it needs `published`, or a bound",
+        ),
+        (
+            "at_most = 0.59",
+            "kind = \"calibrates\"\nsource = \"Table 1\"\npublished = 0.0",
+            "0 is no number to compare with",
+        ),
+        ("at_most = 0.59", "at_most = 0.59\npublished = 3.0", "goes with kind = \"calibrates\""),
+        ("at_most = 0.59", "at_most = 0.59\nsource = \"s\"", "goes with kind = \"calibrates\""),
+        ("items =", "nulls = [\"ssd-frist\"]\nitems =", "did you mean \"ssd-first\"?"),
+        ("items =", "nulls = [\"lru\", \"lru\"]\nitems =", "\"lru\" stands there twice"),
+        ("name = \"b\"\n", "name = \"b\"\nssd_share = \"100%\"\n", "100%"),
+        (
+            "rule = \"effect\"",
+            "rule = \"direction\"\nat_least = 1",
+            "a direction needs a difference of 1 %",
+        ),
     ] {
         assert!(SOUND.contains(from), "{from}");
         let text = SOUND.replacen(from, to, 1);
         let fault = Experiment::parse(&text).expect_err(to);
         assert!(fault.text.contains(want), "{to}: {}", fault.text);
     }
+}
+
+/// A drive alone has no policy, so nothing can stand in its place and nothing scores.
+#[test]
+fn a_drive_alone_has_no_null() {
+    let alone = r#"
+name = "one"
+title = "t"
+source = "s"
+about = "a"
+items = ["M1"]
+[[case]]
+name = "b"
+kind = "staircase"
+hdd = ["wd100efax"]
+size = "4KiB"
+[[relation]]
+id = "M1.b"
+what = "w"
+paper = "35 us"
+rule = "amount"
+value = "b/drive/fast_ns"
+at_most = 40000
+"#;
+    let fault = Experiment::parse(alone).expect_err("it scores");
+    assert!(fault.text.contains("M1.b scores, but no case has a policy"), "{}", fault.text);
+    assert_eq!(fault.at.map(|at| crate::toml_fault::line_of(alone, at)), Some(13));
+    let with_null = alone.replace("items =", "nulls = [\"ssd-first\"]\nitems =");
+    let fault = Experiment::parse(&with_null).expect_err("no policy");
+    assert!(fault.text.contains("no case has a policy in whose place ssd-first"), "{}", fault.text);
+    let known = format!("{alone}kind = \"calibrates\"\npublished = 35000.0\nsource = \"Fig. 4\"\n");
+    assert!(Experiment::parse(&known).expect("sound").nulls.is_empty());
+}
+
+/// A null changes what runs, and neither the names nor what a drive alone does.
+#[test]
+fn nulls_stand_in_the_place_of_policies() {
+    let told = |nulls: &str, policies: &str| {
+        let text = SOUND.replace("items =", &format!("nulls = [{nulls}]\nitems ="));
+        let text = text.replace("policies = [", &format!("policies = [{policies}"));
+        let experiment = Experiment::parse(&text).unwrap_or_else(|fault| panic!("{}", fault.text));
+        let instead = experiment.nulls[0].in_place_of(&experiment);
+        let runs = |experiment: &Experiment| -> Vec<(String, String)> {
+            let kind = &experiment.cases[0].kind;
+            let of_one =
+                |(label, which): (&str, _)| (label.to_owned(), super::work::key(kind, which));
+            kind.runs().into_iter().map(of_one).collect()
+        };
+        (runs(&experiment), runs(&instead))
+    };
+    let line = "\"hdd-only\", ";
+    let (before, after) = told("\"ssd-first\"", line);
+    let labels =
+        |runs: &[(String, String)]| runs.iter().map(|run| run.0.clone()).collect::<Vec<_>>();
+    assert_eq!(labels(&before), labels(&after));
+    assert_eq!(before[0], after[0], "the hard drive alone is no policy");
+    assert_eq!(before[1], after[1], "ssd-first stands in its own place");
+    assert_ne!(before[2], after[2]);
+    assert_eq!(after[1].1, after[2].1, "the policy became ssd-first");
+
+    let tiered =
+        "{ policy = \"ssd-first\", label = \"t\", tier = \"hot-dst:size=1GiB,interval=5s\" }, ";
+    let cache = "{ policy = \"ssd-first\", label = \"t\", tier = \"cache-write-through:size=1GiB,acknowledge=both\" }, ";
+    let (_, of_tier) = told("\"lru\"", tiered);
+    let (of_cache, same) = told("\"lru\"", cache);
+    assert_eq!(of_tier[0].1, of_cache[0].1, "a cache of the same size");
+    assert_eq!(of_cache, same, "a cache is its own null");
+    let (before, after) = told("\"random\"", tiered);
+    assert_eq!(before, after, "random placement is arithmetic");
 }

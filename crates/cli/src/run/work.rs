@@ -22,7 +22,10 @@ pub type Results = BTreeMap<String, Result<Value, String>>;
 /// What makes two runs the same.
 pub fn key(case: &Kind, which: Which<'_>) -> String {
     match case {
-        Kind::Sharing(sharing) => format!("{sharing:?} {which:?}"),
+        Kind::Sharing(sharing) => match which {
+            Which::Order(order) => format!("{sharing:?} {}", sharing.served(order)),
+            other => unreachable!("clients have an order, not {other:?}"),
+        },
         Kind::Predictor(predictor) => format!("{predictor:?}"),
         Kind::Staircase(staircase) => format!("{staircase:?}"),
         Kind::Replay(replay) => {
@@ -72,9 +75,9 @@ struct Job<'a> {
 ///
 /// # Errors
 /// If a workload cannot be made or read, or does not fit its drives.
-pub fn run_all(experiments: &[Experiment]) -> Result<Results, Failure> {
+pub fn run_all<'a>(experiments: impl Iterator<Item = &'a Experiment>) -> Result<Results, Failure> {
     let mut jobs: BTreeMap<String, Job<'_>> = BTreeMap::new();
-    for case in experiments.iter().flat_map(|experiment| &experiment.cases) {
+    for case in experiments.flat_map(|experiment| &experiment.cases) {
         for (_, which) in case.kind.runs() {
             let key = key(&case.kind, which);
             jobs.entry(key.clone()).or_insert(Job { key, kind: &case.kind, which });

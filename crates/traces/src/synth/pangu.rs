@@ -7,6 +7,10 @@
 //! writes among the requests is that among the bytes, held within the 77 to 95 % of the text
 //! (only B's 97.4 % is outside).
 //!
+//! With `sizes=by-intensity` both means hold. **Reading taken:** bytes over requests is the mean over requests,
+//! and "Avg. Req. Size" is the mean over time, second by second. Then the requests of bursts have
+//! another mean size than those of quiet seconds: [`by_intensity`].
+//!
 //! Sizes: `sizes`. Arrivals: `timeline`. Offsets: 70 % of the writes append to 64 files of 1 GiB,
 //! which begin anew when full; 30 % are zipf 0.9 over 64 GiB before the files. Reads: the same
 //! shares, from what has been appended and from the 64 GiB; with `reads=cold` uniform over as many
@@ -16,7 +20,7 @@
 use super::scatter::Scatter;
 use super::settings::{Kind, Setting, Settings};
 use super::sizes::{Deck, Sizes};
-use super::timeline::{Timeline, Within};
+use super::timeline::{Bursts, Shape, Timeline, Within};
 use super::{Generator, SynthError, Workload};
 use tandem_block::{
     Arrival, BLOCK_BYTES, GIB, Instant, MIB, ObjectId, Op, RequestType, Rng, StreamId, TIB,
@@ -29,6 +33,8 @@ struct Node {
     read_bytes: u64,
     mean_per_s: u64,
     peak_per_s: u64,
+    /// "Avg. Req. Size".
+    mean_bytes: u64,
 }
 
 const MEGABYTE: u64 = 1_000_000;
@@ -46,6 +52,7 @@ const NODE_A: Node = Node {
     read_bytes: 1_400 * MEGABYTE,
     mean_per_s: 230,
     peak_per_s: 3_400,
+    mean_bytes: 56_000,
 };
 
 /// Cloud storage.
@@ -61,6 +68,7 @@ const NODE_B: Node = Node {
     read_bytes: 2_000 * MEGABYTE,
     mean_per_s: 2_500,
     peak_per_s: 9_300,
+    mean_bytes: 17_700,
 };
 
 /// Structured storage.
@@ -76,6 +84,7 @@ const NODE_C: Node = Node {
     read_bytes: 2_100 * MEGABYTE,
     mean_per_s: 2_700,
     peak_per_s: 9_600,
+    mean_bytes: 4_200,
 };
 
 /// Structured storage.
@@ -91,6 +100,7 @@ const NODE_D: Node = Node {
     read_bytes: 1_700 * MEGABYTE,
     mean_per_s: 3_000,
     peak_per_s: 11_100,
+    mean_bytes: 4_100,
 };
 
 /// One file's room; the appends begin anew when it is full (guess).
@@ -98,7 +108,7 @@ const FILE_BYTES: u64 = GIB;
 /// The text's bounds for the share of writes among the requests [BCW §2.3].
 const WRITE_SHARE_PPM: std::ops::RangeInclusive<u64> = 770_000..=950_000;
 
-const fn settings(duration: &'static str) -> [Setting; 10] {
+const fn settings(duration: &'static str) -> [Setting; 12] {
     [
         Setting {
             name: "duration",
@@ -143,6 +153,13 @@ const fn settings(duration: &'static str) -> [Setting; 10] {
             summary: "how many requests of a burst come at the same instant",
         },
         Within::SETTING,
+        Bursts::SETTING,
+        Setting {
+            name: "sizes",
+            default: "mixed",
+            kind: Kind::Choice(&["mixed", "by-intensity"]),
+            summary: "one mean size, or one for bursts and one for quiet seconds, so that both means of Table 1 hold",
+        },
         Setting {
             name: "reads",
             default: "written",
@@ -179,27 +196,24 @@ impl Node {
         if seconds == 0 {
             return settings.contradiction("share x duration is less than one second");
         }
+        let within = Within::of(settings);
+        let group = settings.get("group");
+        if within == Within::Groups && group > 1 {
+            return settings
+                .contradiction("arrivals=groups has groups of its own: leave group out");
+        }
+        let shape = Shape { within, bursts: Bursts::of(settings), group };
+        let rates = (self.mean_per_s, self.peak_per_s);
+        let timeline = Timeline::new(seconds, rates, shape, rng.split(1));
         let write_share_ppm = self.write_share_ppm();
-        let writes = self.requests() * write_share_ppm / 1_000_000;
         let files = settings.get("files");
-        let is_larger = settings.get("largest") == 1;
         let footprint_bytes = settings.get("footprint") / BLOCK_BYTES * BLOCK_BYTES;
         let requests = Pangu {
-            timeline: Timeline::new(
-                seconds,
-                (self.mean_per_s, self.peak_per_s),
-                settings.get("group"),
-                Within::of(settings),
-                rng.split(1),
-            ),
             kinds: Deck::new(rng.split(2)),
             write_share_ppm,
-            write_sizes: Sizes::with_mean(self.write_bytes / writes, is_larger, rng.split(3)),
-            read_sizes: Sizes::with_mean(
-                self.read_bytes / (self.requests() - writes),
-                is_larger,
-                rng.split(4),
-            ),
+            sizes: self.sizes(settings, timeline.burst_shares_ppm(), &mut rng),
+            has_sizes_by_intensity: settings.get("sizes") == 1,
+            timeline,
             scatter: Scatter::new(
                 footprint_bytes / BLOCK_BYTES,
                 settings.get("theta"),
@@ -213,14 +227,63 @@ impl Node {
         };
         Ok(Workload::new(requests))
     }
+
+    /// The sizes of writes and reads, in quiet seconds and in bursts, with these shares of the time and of the requests.
+    fn sizes(
+        &self,
+        settings: &Settings,
+        burst_shares_ppm: (u64, u64),
+        rng: &mut Rng,
+    ) -> [[Sizes; 2]; 2] {
+        let is_larger = settings.get("largest") == 1;
+        let writes = self.requests() * self.write_share_ppm() / 1_000_000;
+        let mean_bytes = (self.write_bytes + self.read_bytes) / self.requests();
+        let by_intensity = match settings.get("sizes") {
+            0 => [mean_bytes; 2],
+            _ => by_intensity(mean_bytes, self.mean_bytes, burst_shares_ppm),
+        };
+        let means = [self.write_bytes / writes, self.read_bytes / (self.requests() - writes)];
+        let (writes, reads) = (rng.split(3), rng.split(4));
+        let of_kind = |mean: u64, mut rng: Rng| {
+            let quiet =
+                Sizes::with_mean(mean * by_intensity[0] / mean_bytes, is_larger, rng.clone());
+            let bursts =
+                Sizes::with_mean(mean * by_intensity[1] / mean_bytes, is_larger, rng.split(1));
+            [quiet, bursts]
+        };
+        [of_kind(means[0], writes), of_kind(means[1], reads)]
+    }
+}
+
+/// The mean sizes of requests in quiet seconds and in bursts, in bytes.
+///
+/// With `t` the share of the time that bursts take, and `r` the share of the requests that come in them:
+/// `r x burst + (1 - r) x quiet` is the mean over requests, `t x burst + (1 - t) x quiet` that over time.
+/// A run whose bursts have no such sizes keeps the mean over requests, which makes its bytes.
+fn by_intensity(
+    over_requests_bytes: u64,
+    over_time_bytes: u64,
+    (time_ppm, requests_ppm): (u64, u64),
+) -> [u64; 2] {
+    let whole = 1_000_000i128;
+    let (time, requests) = (i128::from(time_ppm), i128::from(requests_ppm));
+    let (mean, over_time) = (i128::from(over_requests_bytes), i128::from(over_time_bytes));
+    if requests <= time || requests >= whole {
+        return [over_requests_bytes; 2];
+    }
+    let burst = (mean * (whole - time) - over_time * (whole - requests)) / (requests - time);
+    let burst = burst.max(512);
+    let quiet = (mean * whole - burst * requests) / (whole - requests);
+    [quiet.max(512), burst].map(|bytes| u64::try_from(bytes).expect("at least a sector"))
 }
 
 struct Pangu {
     timeline: Timeline,
     kinds: Deck,
     write_share_ppm: u64,
-    write_sizes: Sizes,
-    read_sizes: Sizes,
+    /// Of writes and of reads: in quiet seconds, and in bursts.
+    sizes: [[Sizes; 2]; 2],
+    has_sizes_by_intensity: bool,
     scatter: Scatter,
     footprint_bytes: u64,
     append_share_ppm: u64,
@@ -271,16 +334,17 @@ impl Iterator for Pangu {
 
     fn next(&mut self) -> Option<Arrival> {
         let at = Instant::from_ns(self.timeline.next()?);
+        let bursts = usize::from(self.has_sizes_by_intensity && self.timeline.bursts());
         let kind_ppm = u64::try_from((u128::from(self.kinds.draw()) * 1_000_000) >> 64)
             .expect("below a million");
         let is_write = kind_ppm < self.write_share_ppm;
         let in_files = self.rng.chance_ppm(self.append_share_ppm);
         let (op, length_bytes, offset_bytes) = if is_write {
-            let size_bytes = self.write_sizes.draw();
+            let size_bytes = self.sizes[0][bursts].draw();
             let place = if in_files { self.append(size_bytes) } else { self.scattered(size_bytes) };
             (Op::Write, size_bytes, place)
         } else {
-            let size_bytes = self.read_sizes.draw();
+            let size_bytes = self.sizes[1][bursts].draw();
             if self.reads_cold {
                 return Some(read_at(at, self.cold(size_bytes), size_bytes));
             }

@@ -26,6 +26,8 @@ const BODY: &[(u64, u64)] = &[
     (8192, 2),
     (10_240, 1),
 ];
+/// Guess, for means below that of `BODY`. Mean 742 bytes.
+const SMALL_BODY: &[(u64, u64)] = &[(512, 70), (1024, 20), (1536, 5), (2048, 5)];
 /// Guess.
 const SHORT_TAIL: &[(u64, u64)] = &[(12 * KIB, 1), (16 * KIB, 1), (24 * KIB, 1), (32 * KIB, 1)];
 /// Guess: about as many in each octave. The last two are beyond 1 MiB, as the greatest group of
@@ -64,12 +66,14 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes whose mean is this, or the nearest to it that the shapes allow (1,994 bytes to
+    /// The sizes whose mean is this, or the nearest to it that the shapes allow (742 bytes to
     /// 90 KiB). `is_larger` lets the tail reach to 2 MiB instead of 1 MiB.
     pub(super) fn with_mean(mean_bytes: u64, is_larger: bool, rng: Rng) -> Sizes {
         let long_tail = if is_larger { &LONG_TAIL[..] } else { &LONG_TAIL[..UPTO_1_MIB] };
-        let (body, short, long) = (mean_q16(BODY), mean_q16(SHORT_TAIL), mean_q16(long_tail));
         let mean = u128::from(mean_bytes) << 16;
+        let shape_of_body = if mean < mean_q16(BODY) { SMALL_BODY } else { BODY };
+        let (body, short, long) =
+            (mean_q16(shape_of_body), mean_q16(SHORT_TAIL), mean_q16(long_tail));
         // with a body of 75 %: mean = 3/4 body + 1/4 tail, tail = short + part (long - short)
         let tail = (mean * 4).saturating_sub(body * 3);
         let long_part = share(tail.saturating_sub(short), long - short);
@@ -83,7 +87,7 @@ impl Sizes {
         let mut upto = 0u128;
         let mut parts = Vec::new();
         for (shape, share) in [
-            (BODY, WHOLE - tail_share),
+            (shape_of_body, WHOLE - tail_share),
             (SHORT_TAIL, tail_share - long_share),
             (long_tail, long_share),
         ] {
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_mean_is_kept_and_three_quarters_are_small() {
-        let means = [2521, 2634, 8889, 17_404, 32_045, 80_000];
+        let means = [950, 1070, 1900, 2521, 2634, 8889, 17_404, 32_045, 80_000];
         for (mean_bytes, is_larger) in
             means.into_iter().flat_map(|mean| [(mean, false), (mean, true)])
         {

@@ -84,6 +84,43 @@ fn pangu_nodes_have_the_bytes_and_rates_of_table_1() {
     }
 }
 
+/// [BCW Table 1]: with sizes by intensity both of its means hold, the one over requests and the one over time.
+#[test]
+fn pangu_sizes_by_intensity_have_both_means() {
+    // the mean sizes of quiet seconds and of bursts that follow for even rates, in bytes
+    for (name, over_requests, over_time, quiet, burst) in [
+        ("pangu-a", 32_045, 56_000, 57_700, 8_300),
+        ("pangu-b", 16_978, 17_700, 18_400, 16_700),
+        ("pangu-c", 2_634, 4_200, 4_800, 1_070),
+        ("pangu-d", 2_521, 4_100, 4_700, 950),
+    ] {
+        for shape in ["", ",bursts=tailed,arrivals=groups,largest=2MiB"] {
+            let spec = format!("{name}:sizes=by-intensity{shape}");
+            let mut seconds = std::collections::BTreeMap::<u64, (u64, u64)>::new();
+            for arrival in build(&spec, 1).unwrap() {
+                let second = seconds.entry(arrival.at.ns / 1_000_000_000).or_default();
+                *second = (second.0 + 1, second.1 + arrival.length_bytes);
+            }
+            let sum = |of: &dyn Fn(&(u64, u64)) -> u64| seconds.values().map(of).sum::<u64>();
+            let requests = sum(&|second| second.0);
+            within(sum(&|second| second.1) / requests, over_requests, 2, &spec);
+            let mean_per_s = requests / seconds.len() as u64;
+            let of_time = sum(&|second| second.1 / second.0) / seconds.len() as u64;
+            within(of_time, over_time, 6, &spec);
+            if shape.is_empty() {
+                let mean = |bursts: bool| {
+                    let of =
+                        seconds.values().filter(|second| (second.0 > 2 * mean_per_s) == bursts);
+                    let (count, bytes) = of.fold((0, 0), |sum, s| (sum.0 + s.0, sum.1 + s.1));
+                    bytes / count
+                };
+                within(mean(false), quiet, 4, &spec);
+                within(mean(true), burst, 6, &spec);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_short_run_keeps_the_rates_and_the_mean_size() {
     for (spec, mean_bytes) in [

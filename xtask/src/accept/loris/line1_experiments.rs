@@ -19,7 +19,7 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let mut rows = vec![Row::new(
         format!("all {RELATIONS} relations that were committed before the first run are there"),
         format!("{}", told.count()),
-        told.count() == RELATIONS,
+        told.count() >= RELATIONS,
     )];
     rows.extend(told.relations(HOLD_PERCENT));
     Ok(rows)

@@ -95,7 +95,10 @@ fn relations(experiments: &[Value]) -> Vec<Row> {
 
 /// Does `ect` stand in every table, and is it dominated by a published policy in less than half?
 fn ours(experiments: &[Value]) -> Vec<Row> {
-    let cases = || experiments.iter().flat_map(|one| one["cases"].as_array()).flatten();
+    // a case of ssd-first alone calibrates, and compares no policies
+    let compares = |case: &&Value| case["policies"].as_array().is_some_and(|all| all.len() > 1);
+    let cases =
+        || experiments.iter().flat_map(|one| one["cases"].as_array()).flatten().filter(compares);
     let (all, mut with_ours, mut free) = (cases().count(), 0, [0, 0]);
     for case in cases() {
         let dominated = ["dominated_in_mean_by", "dominated_in_p999_by"]

@@ -1,0 +1,41 @@
+//! How far are the inputs from the papers' numbers that no policy touches?
+//!
+//! Source: acceptance of fidelity, line 1.
+
+use super::runs::{self, Runs};
+use crate::accept::Options;
+use crate::row::Row;
+use anyhow::Result;
+
+/// Papers, and how far their inputs may be off in the median.
+const BOUNDS: [(&[&str], f64); 2] = [(&["bcw", "serw"], 2.0), (&["ianus", "loris"], 1.3)];
+
+pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
+    let runs = runs::all()?;
+    Ok(BOUNDS.iter().flat_map(|(papers, most)| rows(runs, papers, *most)).collect())
+}
+
+fn rows(runs: &Runs, papers: &[&str], most: f64) -> Vec<Row> {
+    let mut errors = Vec::new();
+    let mut each = Vec::new();
+    for relation in runs.relations(papers) {
+        let Some(error) = relation.error() else { continue };
+        errors.push(error);
+        let what = format!(
+            "{}: {}: {}",
+            relation.text("id"),
+            relation.text("what"),
+            relation.text("paper")
+        );
+        each.push(Row::info(what, format!("{} ({error:.2}x)", relation.text("ours"))));
+    }
+    errors.sort_by(f64::total_cmp);
+    let median = errors.get(errors.len() / 2).copied().unwrap_or(f64::INFINITY);
+    let mut rows = vec![Row::new(
+        format!("{}: the median error of the inputs is at most {most}x", papers.join(" and ")),
+        format!("{median:.2}x of {} numbers", errors.len()),
+        median <= most,
+    )];
+    rows.extend(each);
+    rows
+}
