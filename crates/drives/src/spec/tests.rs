@@ -13,6 +13,24 @@ fn every_built_in_spec_parses_and_agrees_with_its_entry() {
     }
 }
 
+/// M5: the five drives of [BCW §3], with the DRAM and the part of it that writes may fill.
+#[test]
+fn m5_five_hard_drives_have_the_buffers_of_the_paper() {
+    for (name, dram_mib, buffer_mib) in [
+        ("wd100efax", 256, 16),
+        ("wd8004fryz", 256, 4),
+        ("wd40ezrz", 64, 2),
+        ("st8000dm0004", 256, 16),
+        ("st4000dm004", 256, 4), // 64 in the paper, 256 on retail pages
+    ] {
+        let spec = load(name).expect(name);
+        let ModelSpec::Hdd(hdd) = spec.model else { panic!("{name} is a hard drive") };
+        let found = (hdd.dram.get().0 >> 20, hdd.fast_stage.get().0 >> 20);
+        assert_eq!(found, (dram_mib, buffer_mib), "{name}");
+        assert_eq!(hdd.smr.is_some(), name == "st4000dm004", "{name}: one of them is SMR");
+    }
+}
+
 #[test]
 fn every_spec_file_is_registered() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/specs");

@@ -41,6 +41,19 @@ pub(crate) fn need(log: &Log, gc_percent: u64, stop_percent: u64) -> Need {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::SlotRegion;
+
+    /// M32: nothing below the first share, idle drives above it, at once above the second one.
+    #[test]
+    fn m32_a_log_is_cleaned_by_the_share_of_it_that_is_used() {
+        let mut log = Log::new(SlotRegion::new(DeviceId(0), true, 100, 0), 10);
+        for (percent, want) in [(60, Need::None), (70, Need::Idle), (90, Need::Urgent)] {
+            while log.used_percent() < percent {
+                log.append(1, true).expect("there is room");
+            }
+            assert_eq!(need(&log, 70, 90), want, "{percent} %");
+        }
+    }
 
     #[test]
     fn m12_logs_of_drives_that_are_not_appended_to_are_cleaned_first() {

@@ -330,27 +330,43 @@ fn limits_are_shared_by_the_drives() {
     assert_eq!(Rate::Requests(2).interval_ns(4096), Duration::from_ms(500).ns);
 }
 
-/// Served apart: reads for 90 ms, writes for 10 ms, each sort alone in its slice; who has nobody
-/// waiting gives the turn away.
-#[test]
-fn reads_and_writes_have_slices_of_their_own() {
+/// Two streams of one sort each, and who is served in so many milliseconds under an order that parts
+/// them: is it a read?
+fn parted(entry: super::super::QosEntry, ms: u64) -> (Rig, Vec<bool>) {
     let list = [stream(0, None, None), stream(0, None, None)];
     let (streams, shares): (Vec<_>, Vec<_>) = list.iter().cloned().unzip();
     let config = QosConfig { streams, background_ppb: 0, ..QosConfig::default() };
-    let apart = super::super::fios::ENTRY;
-    let apart = (apart.build)().apart();
+    let apart = (entry.build)().apart();
     let streams = Streams::new(&config, &shares, 1, apart);
     let mut rig = Rig { streams, sequence: 0 };
     for _ in 0..1_000 {
         rig.push(0, 0, true);
         rig.push(0, 1, false);
     }
-    let picks: Vec<bool> = (0..400)
+    let picks: Vec<bool> = (0..ms)
         .map(|ms| match rig.serve(ms) {
             Some(Pick::Stream { read, .. }) => read,
             other => panic!("{other:?}"),
         })
         .collect();
+    (rig, picks)
+}
+
+/// P9: reads for 100 ms, then writes as long.
+#[test]
+fn p9_reads_and_writes_come_in_batches() {
+    let (_, picks) = parted(super::super::batches::ENTRY, 1_000);
+    let reads = picks.iter().filter(|read| **read).count();
+    assert!((480..=520).contains(&reads), "{reads}");
+    let switches = picks.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!((9..=10).contains(&switches), "{switches}");
+}
+
+/// Served apart: reads for 90 ms, writes for 10 ms, each sort alone in its slice; who has nobody
+/// waiting gives the turn away.
+#[test]
+fn reads_and_writes_have_slices_of_their_own() {
+    let (mut rig, picks) = parted(super::super::fios::ENTRY, 400);
     let reads = picks.iter().filter(|read| **read).count();
     assert!((355..=365).contains(&reads), "{reads}");
     let switches = picks.windows(2).filter(|pair| pair[0] != pair[1]).count();

@@ -134,3 +134,55 @@ pub const fn served_index(from: ServedFrom) -> usize {
         ServedFrom::HddHome => 4,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_block::{ObjectId, PayloadId, RequestId};
+
+    /// Asked for at 0, answered behind what it waited and what the drive took.
+    fn recorded(recorder: &mut Recorder, request: (Op, u64), wait_ns: u64, device_ns: u64) {
+        let (op, bytes) = request;
+        let request = Request::new(RequestId(1), ObjectId(0), op, (0, bytes), Instant::ZERO);
+        let done = Done {
+            request: request.id,
+            status: Ok(()),
+            payload: PayloadId::NONE,
+            skip_bytes: 0,
+            wait_ns,
+            device_ns,
+            served_from: ServedFrom::Ssd,
+        };
+        recorder.record(&request, &done, Instant::from_ns(wait_ns + device_ns));
+    }
+
+    /// S5: what a request waits for others and what its drive takes are told apart.
+    #[test]
+    fn s5_waiting_is_told_from_what_the_drive_takes() {
+        let mut recorder = Recorder::default();
+        for place in 0..10 {
+            recorded(&mut recorder, (Op::Read, 4096), place * 1_000_000, 50_000);
+        }
+        let read = &recorder.read;
+        assert_eq!((read.wait.max_ns(), read.device.max_ns()), (9_000_000, 50_000));
+        assert_eq!((read.wait.mean_ns(), read.device.mean_ns()), (4_500_000, 50_000));
+        assert_eq!(read.total.max_ns(), 9_050_000);
+        assert_eq!(recorder.write.total.count(), 0);
+    }
+
+    /// M33: writes by the paper's groups of size, each with its upper bound.
+    #[test]
+    fn m33_writes_are_told_apart_by_size() {
+        let mut recorder = Recorder::default();
+        for (group, bytes) in
+            [(0, 512), (0, 4 << 10), (1, 16 << 10), (2, 20 << 10), (3, 256 << 10), (4, 1 << 20)]
+        {
+            let before = recorder.write_by_size[group].count();
+            recorded(&mut recorder, (Op::Write, bytes), 0, 1000);
+            assert_eq!(recorder.write_by_size[group].count(), before + 1, "{bytes} bytes");
+        }
+        recorded(&mut recorder, (Op::Write, (1 << 20) + 512), 0, 1000);
+        assert_eq!(recorder.write_by_size[5].count(), 1);
+        assert_eq!((recorder.write.total.count(), recorder.write_to[0].count()), (7, 7));
+    }
+}

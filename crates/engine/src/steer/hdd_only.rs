@@ -40,3 +40,22 @@ impl Steer for HddOnly {
         Box::new(*self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steer::Target;
+    use crate::steer::test_views::{hdd, ssd, view};
+    use tandem_block::DeviceId;
+
+    #[test]
+    fn p7_every_write_goes_to_a_log_that_takes_it() {
+        for (accepting, want) in [(true, Target::Log(DeviceId(1))), (false, Target::Ssd)] {
+            let mut drive = hdd(1);
+            drive.accepting = accepting;
+            let (ssds, hdds) = ([ssd(0, 0)], [drive]);
+            assert_eq!(HddOnly.decide(&view(&ssds, &hdds)).target, want, "{accepting}");
+        }
+        assert_eq!(HddOnly.control(), Some(Control::Bare), "nothing is padded");
+    }
+}

@@ -31,3 +31,24 @@ impl Steer for SsdFirst {
         Box::new(*self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steer::Target;
+    use crate::steer::test_views::{hdd, ssd, view};
+
+    /// M1, S7: also beside an SSD with a long queue and an idle hard drive in its fast state.
+    #[test]
+    fn every_write_goes_to_the_ssd() {
+        for queue in [0, 3, 10_000] {
+            for bytes in [512, 4096, 8 << 20] {
+                let (ssds, hdds) = ([ssd(0, queue)], [hdd(1)]);
+                let mut view = view(&ssds, &hdds);
+                (view.bytes, view.request_bytes) = (bytes, bytes);
+                assert_eq!(SsdFirst.decide(&view).target, Target::Ssd, "{queue} {bytes}");
+            }
+        }
+        assert_eq!(SsdFirst.control(), None, "hard drives are left alone");
+    }
+}

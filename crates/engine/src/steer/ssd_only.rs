@@ -37,3 +37,18 @@ impl Steer for SsdOnly {
         Box::new(*self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steer::Target;
+    use crate::steer::test_views::{hdd, ssd, view};
+
+    #[test]
+    fn p7_hard_drives_are_left_alone() {
+        let (ssds, hdds) = ([ssd(0, 10_000)], [hdd(1)]);
+        assert_eq!(SsdOnly.decide(&view(&ssds, &hdds)).target, Target::Ssd);
+        assert_eq!(SsdOnly.control(), None);
+        assert!(!SsdOnly.writes_home_when_quiet(), "what is written stays");
+    }
+}

@@ -84,3 +84,100 @@ pub(crate) const EASYTIER: TierEntry = TierEntry {
     ],
     ..HOT_DST
 };
+
+#[cfg(test)]
+mod tests {
+    use crate::tier::{Comes, Intention, Tier, TierConfig, TierView};
+    use tandem_block::{BLOCK_BYTES, KIB, MIB, RequestType};
+
+    const SECOND: u64 = super::SECOND;
+
+    fn named(name: &str) -> (TierConfig, Box<dyn Tier>) {
+        let config = TierConfig::named(name);
+        let tier = config.build().expect(name);
+        (config, tier)
+    }
+
+    fn view(held: bool, bytes: u64) -> TierView {
+        let data_type = RequestType::Data;
+        TierView { logical: 0, count: bytes / BLOCK_BYTES, data_type, held }
+    }
+
+    /// Where new data belongs, and where a write to what the SSD holds does.
+    fn places(tier: &dyn Tier) -> (Intention, Intention) {
+        (tier.intend(&view(false, 4096)), tier.intend(&view(true, 4096)))
+    }
+
+    fn collector(config: &TierConfig) -> &'static str {
+        crate::tier::settings::collector_name(config.get("collector"))
+    }
+
+    /// A read-only cache: what is read comes, and a write goes to the hard drive.
+    fn is_read_only(tier: &dyn Tier) -> bool {
+        places(tier) == (Intention::Hdd, Intention::Hdd)
+            && tier.comes() == Comes::WhenRead
+            && !tier.keeps_alone()
+    }
+
+    /// Hot-DST at intervals: new data on the hard drive, the hottest come by the clock, in one place.
+    fn is_interval_hot_dst(tier: &dyn Tier) -> bool {
+        places(tier) == (Intention::Hdd, Intention::Ssd)
+            && tier.comes() == Comes::AtIntervals
+            && tier.keeps_alone()
+    }
+
+    #[test]
+    fn p10_l2arc_is_read_only_and_fed_slowly() {
+        let (config, tier) = named("l2arc");
+        assert!(is_read_only(&*tier));
+        assert_eq!(config.get("move_bytes_per_s"), 64 * MIB);
+    }
+
+    #[test]
+    fn p11_flashcache_is_read_only_and_a_write_makes_its_block_invalid() {
+        let (config, tier) = named("flashcache");
+        assert!(is_read_only(&*tier));
+        assert_eq!(config.get("extent"), 4 * KIB, "no other block is invalid with it");
+    }
+
+    #[test]
+    fn p12_fastcache_is_write_back_and_takes_what_was_read_three_times() {
+        let (config, tier) = named("fastcache");
+        assert_eq!(places(&*tier), (Intention::Ssd, Intention::Ssd));
+        assert!(!tier.keeps_alone(), "a copy of what came stays at home");
+        assert_eq!((config.get("reads"), config.get("extent")), (3, 64 * KIB));
+    }
+
+    #[test]
+    fn p13_azor_writes_to_both_and_counts_accesses() {
+        let (config, tier) = named("azor");
+        assert_eq!(places(&*tier), (Intention::Hdd, Intention::Both));
+        assert_eq!(collector(&config), "counts");
+        let metadata = config.with("sieve_type", 1).build().expect("its first level");
+        let directory = TierView { data_type: RequestType::Metadata, ..view(false, 4096) };
+        assert!(metadata.admits(&directory) && !metadata.admits(&view(false, 4096)));
+    }
+
+    #[test]
+    fn p14_edt_moves_extents_by_its_two_rates() {
+        let (config, tier) = named("edt");
+        assert!(is_interval_hot_dst(&*tier));
+        assert_eq!((collector(&config), config.get("interval")), ("edt", 1800 * SECOND));
+    }
+
+    #[test]
+    fn p15_hystor_moves_what_its_inverse_bitmaps_say() {
+        let (config, tier) = named("hystor");
+        assert!(is_interval_hot_dst(&*tier));
+        assert_eq!(collector(&config), "inverse-bitmap");
+    }
+
+    #[test]
+    fn p16_easytier_moves_every_five_minutes_by_small_requests_of_a_day() {
+        let (config, tier) = named("easytier");
+        assert!(is_interval_hot_dst(&*tier));
+        assert_eq!(config.get("interval"), 300 * SECOND);
+        assert_eq!(config.get("half_life"), 86_400 * SECOND);
+        assert!(tier.admits(&view(false, 64 * KIB)) && !tier.admits(&view(false, 68 * KIB)));
+    }
+}
