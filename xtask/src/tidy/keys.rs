@@ -89,7 +89,7 @@ fn rows(page: &str, findings: &mut Vec<Finding>) -> Vec<Row> {
     rows
 }
 
-fn in_backticks(line: &str) -> Vec<String> {
+pub(super) fn in_backticks(line: &str) -> Vec<String> {
     line.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
@@ -110,13 +110,26 @@ fn check_names(row: &Row, files: &[SourceFile]) -> Vec<Finding> {
     }
     for test in &row.tests {
         let (path, name) = test.split_once("::").unwrap_or((test, ""));
-        let there = find(path)
-            .is_some_and(|file| name.is_empty() || file.text.contains(&format!("fn {name}(")));
+        let there = find(path).is_some_and(|file| name.is_empty() || has_test(&file.text, name));
         if !there {
             findings.push(finding(PAGE, row.line, format!("there is no test {test}")));
         }
     }
     findings
+}
+
+/// Is there a test of this name?
+pub(super) fn has_test(text: &str, name: &str) -> bool {
+    let begin = format!("fn {name}(");
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let places = lines.iter().enumerate().filter(|(_, line)| line.starts_with(&begin));
+    places.into_iter().any(|(at, _)| {
+        // attributes stand above it, perhaps with a comment between
+        let above = lines[..at].iter().rev();
+        above
+            .take_while(|line| line.starts_with("#[") || line.starts_with("//"))
+            .any(|line| *line == "#[test]")
+    })
 }
 
 /// Every part that the text cites, spelled `KEY part`.
@@ -192,7 +205,7 @@ mod tests {
     #[test]
     fn both_directions_are_checked() {
         let file = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
-        let code = file("crates/a/src/b.rs", "//! [BCW §1]\nfn holds() {}");
+        let code = file("crates/a/src/b.rs", "//! [BCW §1]\n#[test]\nfn holds() {}\nfn helps() {}");
         let page = |row: &str| file(PAGE, row);
         let good =
             "- [BCW §1] x\n  - in: `crates/a/src/b.rs`\n  - tests:\n    `crates/a/src/b.rs::holds`";
@@ -203,6 +216,7 @@ mod tests {
             "- [BCW §1] x\n  - in: `crates/a/src/c.rs`",
             "- [BCW §1] x\n  - in:\n    `crates/a/src/b.rs`,\n    `crates/a/src/c.rs`",
             "- [BCW §1] x\n  - in: `crates/a/src/b.rs`\n  - tests: `crates/a/src/b.rs::fails`",
+            "- [BCW §1] x\n  - in: `crates/a/src/b.rs`\n  - tests: `crates/a/src/b.rs::helps`",
         ] {
             assert_eq!(check(&[code.clone(), page(bad)]).len(), 1, "{bad}");
         }

@@ -1,12 +1,13 @@
 //! Does the house keep the rules that no compiler checks?
 //!
-//! Rules live in `rules.rs` (one file at a time), `arrows.rs` (between crates), `keys.rs` (sources against
-//! docs/PAPERS.md), `words.rs` (words against docs/GLOSSARY.md), `documents.rs` (sentences) and `owners/` (walls
+//! Rules live in `rules.rs` (one file at a time), `arrows.rs` (between crates), `keys.rs` and `items.rs`
+//! (sources, and items of the papers, against docs/PAPERS.md), `words.rs` (words against docs/GLOSSARY.md), `documents.rs` (sentences) and `owners/` (walls
 //! within a crate). What breaks a rule today and may, for a reason, stands in `ratchet.rs`, with a warning for
 //! every entry that is no longer needed, so that the list gets shorter.
 
 mod arrows;
 mod documents;
+mod items;
 mod keys;
 mod owners;
 mod ratchet;
@@ -100,6 +101,7 @@ pub fn check() -> Result<Report> {
     }
     findings.extend(rules::check_fronts(&files));
     findings.extend(keys::check(&files));
+    findings.extend(items::check(&files));
     findings.extend(words::check(&files));
     findings.extend(owners::check(&files)?);
     findings.extend(documents::check(&files)?);
