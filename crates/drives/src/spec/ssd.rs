@@ -98,6 +98,9 @@ pub struct SsdSpec {
     pub flush_base: Sourced<Nanos>,
     /// What one TRIM command costs.
     pub trim: Sourced<Nanos>,
+    /// Is a write of part of a page answered only when the rest of the page has been read?
+    /// `None`: it is not.
+    pub part_page_waits: Option<Sourced<bool>>,
     /// Garbage collection.
     pub gc: GcSpec,
     /// `None`: a read waits for whatever the die does.
@@ -107,6 +110,11 @@ pub struct SsdSpec {
 }
 
 impl SsdSpec {
+    /// Does a write of part of a page wait until the rest of the page has been read?
+    pub fn part_pages_wait(&self) -> bool {
+        self.part_page_waits.as_ref().is_some_and(Sourced::get)
+    }
+
     /// Pages of 4 KiB in one program unit.
     pub fn unit_pages(&self) -> u32 {
         u32::try_from(self.unit.get().0 / BLOCK_BYTES).expect("validated: a unit is at most 1 MiB")
@@ -234,6 +242,8 @@ impl SsdSpec {
     /// The first key whose source is not one of the known words.
     pub(super) fn unsourced(&self) -> Option<&'static str> {
         let gc = &self.gc;
+        let waits_known =
+            self.part_page_waits.as_ref().is_none_or(|waits| waits.has_known_source());
         let gc_known = gc.low_lines.has_known_source()
             && gc.batch_lines.has_known_source()
             && gc.high_lines.has_known_source()
@@ -268,6 +278,7 @@ impl SsdSpec {
             ("buffer_units", self.buffer_units.has_known_source()),
             ("flush_base", self.flush_base.has_known_source()),
             ("trim", self.trim.has_known_source()),
+            ("part_page_waits", waits_known),
             ("gc", gc_known),
             ("suspend", suspend_known),
             ("slc", slc_known),

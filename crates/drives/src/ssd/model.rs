@@ -7,8 +7,8 @@
 //!
 //! Divergence from a real drive:
 //! - one GC event occupies all dies at once, and there is none in idle time;
-//! - pages are 4 KiB: a write of part of a page also reads the page (its die is busy for that, the
-//!   acknowledgement does not wait) and programs it whole;
+//! - pages are 4 KiB: a write of part of a page also reads the page, and programs it whole. Its die is
+//!   busy for that. The acknowledgement waits for it only where the spec says so (`part_page_waits`);
 //! - a unit that is not full is programmed only by a flush or a FUA write, padded;
 //! - TRIM of part of a page does nothing; wear, bad blocks and map misses are not modelled.
 
@@ -47,6 +47,9 @@ pub struct SsdModel {
     page_transfer_ns: u64,
     flush_base_ns: u64,
     trim_ns: u64,
+    part_pages_wait: bool,
+    /// When the pages of the open unit that were written in part are whole.
+    merged_ns: u64,
     gc: GcRule,
     /// When the last command was answered.
     last_ns: u64,
@@ -107,6 +110,8 @@ impl SsdModel {
             page_transfer_ns: spec.transfer.get().0 / u64::from(unit_pages),
             flush_base_ns: spec.flush_base.get().0,
             trim_ns: spec.trim.get().0,
+            part_pages_wait: spec.part_pages_wait(),
+            merged_ns: 0,
             gc: GcRule {
                 low_lines: spec.gc.low_lines.get() as usize,
                 batch_lines: spec.gc.batch_lines.get(),
@@ -152,13 +157,9 @@ impl SsdModel {
     fn write(&mut self, now_ns: u64, op: &DriveOp, fua: bool) -> (u64, Option<u64>) {
         let (first, last) = pages(op);
         let mut done = self.path.write(now_ns, op.length_bytes);
-        let end_bytes = op.offset_bytes + op.length_bytes;
-        if !op.offset_bytes.is_multiple_of(BLOCK_BYTES) {
-            self.read_for_merge(first, done);
-        }
-        let ends_in_its_first_page = first == last && !op.offset_bytes.is_multiple_of(BLOCK_BYTES);
-        if !end_bytes.is_multiple_of(BLOCK_BYTES) && !ends_in_its_first_page {
-            self.read_for_merge(last, done);
+        let merged_ns = self.merge_ends(op, done);
+        if self.part_pages_wait {
+            done = done.max(merged_ns);
         }
         let mut durable = None;
         let mut latest_end = 0;
@@ -172,6 +173,9 @@ impl SsdModel {
                 durable = Some(latest_end);
             }
         }
+        if self.part_pages_wait && durable.is_none() {
+            self.merged_ns = self.merged_ns.max(merged_ns);
+        }
         self.host_pages += u64::from(last - first) + 1;
         if fua {
             if let Some(end) = self.close_unit(done) {
@@ -183,20 +187,41 @@ impl SsdModel {
         (done, durable)
     }
 
-    /// Part of a page is written: the rest of it is read from its die, if it is there.
-    fn read_for_merge(&mut self, page: u32, at_ns: u64) {
+    /// Reads what a write, whose data is there at `at_ns`, leaves of its first and last page. Returns when
+    /// both are whole; 0 if nothing is read.
+    #[inline]
+    fn merge_ends(&mut self, op: &DriveOp, at_ns: u64) -> u64 {
+        let (first, last) = pages(op);
+        let end_bytes = op.offset_bytes + op.length_bytes;
+        let begins_within = !op.offset_bytes.is_multiple_of(BLOCK_BYTES);
+        let mut whole_ns = 0;
+        if begins_within {
+            whole_ns = self.read_for_merge(first, at_ns);
+        }
+        let ends_in_its_first_page = first == last && begins_within;
+        if !end_bytes.is_multiple_of(BLOCK_BYTES) && !ends_in_its_first_page {
+            whole_ns = whole_ns.max(self.read_for_merge(last, at_ns));
+        }
+        whole_ns
+    }
+
+    /// Part of a page is written: the rest of it is read from its die, if it is there. Returns when it
+    /// was read; 0 if it is not read.
+    fn read_for_merge(&mut self, page: u32, at_ns: u64) -> u64 {
         if let Some(physical) = self.map.find(page) {
             let place = self.map.locate(physical);
             if place.host_unit == NO_UNIT || !self.buffer.holds(place.host_unit, at_ns) {
                 let die = self.die_of.divide(place.unit_in_line).1;
-                self.dies.read(die, at_ns, self.read_ns + self.page_transfer_ns);
+                return self.dies.read(die, at_ns, self.read_ns + self.page_transfer_ns);
             }
         }
+        0
     }
 
     /// The open unit is full, and all its pages have arrived at `at_ns`. Returns when it will be
     /// on the flash.
     fn program_unit(&mut self, at_ns: u64) -> u64 {
+        let at_ns = at_ns.max(std::mem::take(&mut self.merged_ns));
         self.reclaim_if_due(at_ns);
         let program_ns = match &mut self.slc {
             Some(slc) => slc.program(),
@@ -382,6 +407,7 @@ impl Drive for SsdModel {
             self.next_die = (self.next_die + 1) % self.die_count;
             self.buffer.programmed(now.ns);
         }
+        self.merged_ns = 0;
         self.last_ns = now.ns;
     }
 
