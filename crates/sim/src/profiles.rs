@@ -153,6 +153,8 @@ macro_rules! shipped {
 /// The profiles that are shipped: (name, text).
 pub const SHIPPED: &[(&str, &str)] = shipped![
     "960evo",
+    "960evo-bcw",
+    "960evo-bcw-85us",
     "660p",
     "sm961",
     "x25e",

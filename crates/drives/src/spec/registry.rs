@@ -66,6 +66,16 @@ pub const SPECS: &[KnownSpec] = &[
         "Samsung 960 EVO 250 GB, NVMe TLC with a 13 GB SLC cache: the SSD of BCW and the default"
     ),
     known!(
+        "960evo-bcw",
+        Ssd,
+        "Samsung 960 EVO 250 GB as BCW used it: a write of 4 KiB occupies it for 22 us"
+    ),
+    known!(
+        "960evo-bcw-85us",
+        Ssd,
+        "Samsung 960 EVO 250 GB as Pangu's load implies: a write of 4 KiB occupies it for 85 us"
+    ),
+    known!(
         "660p",
         Ssd,
         "Intel 660p 512 GB, NVMe QLC that folds its SLC cache: the slow SSD of BCW"
