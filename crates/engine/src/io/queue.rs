@@ -7,6 +7,7 @@ use super::load::{Load, Place};
 use super::pins::{Pin, Pins};
 use super::read_order::{WaitingRead, next_read};
 use crate::port::IoOp;
+use crate::stats::queue_found::QueueFound;
 use std::collections::VecDeque;
 use tandem_block::Instant;
 
@@ -70,6 +71,8 @@ pub struct Queue<J> {
     waiting_bytes: u64,
     /// Accepted and not ended. Paper: `l(t)` in [BCW Alg. 3].
     length: u32,
+    /// What `length` was when jobs came.
+    found: QueueFound,
     in_flight: u32,
     background_in_flight: u32,
     load: Load,
@@ -90,6 +93,7 @@ impl<J> Default for Queue<J> {
             reads_taken: 0,
             waiting_bytes: 0,
             length: 0,
+            found: QueueFound::default(),
             in_flight: 0,
             background_in_flight: 0,
             load: Load::default(),
@@ -112,6 +116,7 @@ impl<J: QueuedJob> Queue<J> {
     #[inline]
     pub(crate) fn accept(&mut self, job: J, bytes: u64) -> Waiting<J> {
         self.arrivals += 1;
+        self.found.note(self.length);
         self.length += 1;
         self.waiting_bytes += bytes;
         let pin = job.op().map_or(Pin::NONE, |op| self.pins.pin(op));
@@ -273,6 +278,11 @@ impl<J> Queue<J> {
         self.length
     }
 
+    /// What the length was when jobs came.
+    pub fn found(&self) -> &QueueFound {
+        &self.found
+    }
+
     /// Commands in flight.
     #[inline]
     pub fn in_flight(&self) -> u32 {
@@ -419,6 +429,31 @@ mod tests {
         }
         queue.goes_out(&read(7), 4096, true);
         assert!(!queue.background_is_overdue(), "a read counts, where it is one of the background");
+    }
+
+    /// A job finds those that wait, and the commands of others that have not ended.
+    #[test]
+    fn a_job_finds_what_was_accepted_before_it() {
+        let mut queue = Queue::default();
+        let found = |queue: &Queue<Job>| {
+            (queue.found().count(), queue.found().percentile(50), queue.found().max())
+        };
+        queue.enqueue(Class::Write, Job(1, None), 10); // 0
+        queue.enqueue(Class::Write, Job(2, None), 10); // 1
+        assert_eq!(found(&queue), (2, 0, 1));
+        // the first becomes two commands
+        let first = queue.pop(Class::Write).expect("two wait");
+        let flights = [first.bytes, 0].map(|bytes| queue.goes_out(&trim(1), bytes, false));
+        queue.leave(1);
+        queue.enqueue(Class::Read, Job(3, Some(read(7))), 4096); // 3
+        assert_eq!(found(&queue), (3, 1, 3));
+        // what goes back to its place does not come again
+        let read = queue.pop(Class::Read).expect("it waits");
+        queue.unpop(Class::Read, read);
+        flights.iter().zip([10, 0]).for_each(|(place, bytes)| queue.ended(place, bytes, false));
+        queue.enqueue(Class::Background, Job(4, None), 0); // 2
+        queue.enqueue(Class::Background, Job(5, None), 0); // 3
+        assert_eq!(found(&queue), (5, 2, 3));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! that sees each completion keeps a `Recorder`.
 
 pub(crate) mod histogram;
+pub mod queue_found;
 pub mod recorder;
 pub(crate) mod steered;
 
