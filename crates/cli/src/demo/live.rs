@@ -99,6 +99,7 @@ fn result(served: Served, latencies: Recorder, took: Duration) -> RunResult {
             name: (*name).to_owned(),
             stats: served.stats.devices[id],
             gauge: GaugeSummary::default(),
+            queue_found: Default::default(),
             steering: served.steering[id],
             flash_pages: (0, 0),
             model_bytes: *bytes,

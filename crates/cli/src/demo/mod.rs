@@ -100,6 +100,9 @@ fn live_json(policy: &str, result: &RunResult) -> Result<serde_json::Value, serd
         "queue_depth_p50",
         "queue_depth_p99",
         "queue_depth_max",
+        "queue_found_p50",
+        "queue_found_p99",
+        "queue_found_max",
         "write_amplification",
         "life_years",
     ];

@@ -6,6 +6,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tandem_engine::bcw::controller::ControllerStats;
 use tandem_engine::bcw::unreliability::Unreliability;
+use tandem_engine::stats::queue_found::QueueFound;
 use tandem_engine::stats::recorder::{Latencies, Recorder, SIZE_GROUPS};
 use tandem_engine::{Role, bcw::predictor::WriteState};
 use tandem_live::status::{Latency, ReadBackReads, ReadFrom, StagedLatency, Stream, WriteTo};
@@ -150,6 +151,9 @@ struct Ssd {
     queue_depth_p50: u32,
     queue_depth_p99: u32,
     queue_depth_max: u32,
+    queue_found_p50: u32,
+    queue_found_p99: u32,
+    queue_found_max: u32,
     write_amplification: Option<f64>,
     life_years: Option<f64>,
     life_basis: Option<String>,
@@ -379,13 +383,15 @@ fn share(ppm: u64) -> f64 {
     ppm as f64 / 1e6
 }
 
-/// Sums over SSDs: bytes and commands are added, utilisation and queues are those of a drive at a
-/// random time, the life is the shortest.
+/// Sums over SSDs: bytes and commands are added, utilisation and queues (`queue_depth`) are those of a
+/// drive at a random time, the life is the shortest. `queue_found` is what a random job found.
 fn ssd(devices: &[&DeviceResult], elapsed_ns: u64) -> Ssd {
     let sum = |part: fn(&tandem_engine::stats::DeviceStats) -> u64| {
         devices.iter().map(|device| part(&device.stats)).sum::<u64>()
     };
     let gauge = gauge(devices);
+    let mut found = QueueFound::default();
+    devices.iter().for_each(|device| found.add(&device.queue_found));
     let life = devices
         .iter()
         .filter_map(|device| life_years(device, elapsed_ns))
@@ -402,6 +408,9 @@ fn ssd(devices: &[&DeviceResult], elapsed_ns: u64) -> Ssd {
         queue_depth_p50: gauge.depth_percentile(50),
         queue_depth_p99: gauge.depth_percentile(99),
         queue_depth_max: gauge.depth_max(),
+        queue_found_p50: found.percentile(50),
+        queue_found_p99: found.percentile(99),
+        queue_found_max: found.max(),
         write_amplification: amplification(devices),
         life_years: life.as_ref().map(|(years, _)| *years),
         life_basis: life.map(|(_, basis)| basis),

@@ -64,6 +64,7 @@ mod tests {
             name: "d".into(),
             stats: DeviceStats { user_bytes: 300, read_bytes: 700, ..DeviceStats::default() },
             gauge: Default::default(),
+            queue_found: Default::default(),
             steering: Default::default(),
             flash_pages: (0, 0),
             model_bytes: 0,

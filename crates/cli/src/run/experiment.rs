@@ -306,18 +306,23 @@ fn case(file: &file::Case) -> Result<Case, Fault> {
     Ok(Case { name, kind })
 }
 
-fn replay(file: &file::Case) -> Result<Replay, Fault> {
-    let told = |failure: Failure| Fault::at(&file.name, said(failure));
-    let (workload, skipped) = match (&file.workload, &file.trace) {
-        (Some(workload), None) => (workload.get_ref().clone(), None),
+/// What a case replays, and why that cannot be done here, if so.
+fn workload(file: &file::Case) -> Result<(String, Option<String>), Fault> {
+    match (&file.workload, &file.trace) {
+        (Some(workload), None) => Ok((workload.get_ref().clone(), None)),
         (None, Some(trace)) => {
             let mut found = traces::Found::default();
             found.look(Some(trace))?;
             let path = found.paths.pop().flatten();
-            (path.map_or_else(String::new, |path| path.display().to_string()), found.skipped)
+            Ok((path.map_or_else(String::new, |path| path.display().to_string()), found.skipped))
         }
-        _ => return Err(Fault::at(&file.name, "a case needs either a workload or a trace")),
-    };
+        _ => Err(Fault::at(&file.name, "a case needs either a workload or a trace")),
+    }
+}
+
+fn replay(file: &file::Case) -> Result<Replay, Fault> {
+    let told = |failure: Failure| Fault::at(&file.name, said(failure));
+    let (workload, skipped) = workload(file)?;
     let word = |given: &Option<String>, default: &str| given.clone().unwrap_or(default.to_owned());
     let budgets = Budgets {
         log_bytes: match &file.log {

@@ -5,6 +5,21 @@ use std::path::{Path, PathBuf};
 
 /// The items that experiments/ must hold, each for itself (requirements; experiments/README.md).
 const ITEMS: &[&str] = &[
+    "M2.table1.a",
+    "M2.table1.b",
+    "M2.table1.c",
+    "M2.table1.d",
+    "M3.writes",
+    "M3.p99",
+    "M3.queue",
+    "S2.read",
+    "S4.a1",
+    "S4.a2",
+    "S4.b1",
+    "S4.b2",
+    "S4.quiet",
+    "S7.b1",
+    "S7.b2",
     "M4.4k",
     "M4.16k",
     "M4.64k",

@@ -16,6 +16,7 @@ pub fn of_a_run() -> Value {
             name: String::new(),
             stats: Default::default(),
             gauge: Default::default(),
+            queue_found: Default::default(),
             steering: Default::default(),
             flash_pages: (0, 0),
             model_bytes: 0,

@@ -98,6 +98,15 @@ fn mistakes_are_named() {
         ("name = \"b\"\n", "name = \"b\"\nmeasure = \"both\"\n", "measure is"),
         ("name = \"b\"\n", "name = \"b\"\nssd_state = \"new\"\n", "steady, or used-1 to used-99"),
         ("label = \"d\"", "label = \"ssd-first\"", "two policies labelled"),
+    ] {
+        told(from, to, want);
+    }
+}
+
+/// A relation says what it is for, and why it does not hold, in words that are known.
+#[test]
+fn mistakes_of_kinds_and_causes_are_named() {
+    for (from, to, want) in [
         ("at_most = 0.59", "at_most = 0.59\nwhy = \"so\"", "M1.b has `why` without `cause`"),
         ("at_most = 0.59", "at_most = 0.59\ncause = \"ours\"", "M1.b has `cause` without `why`"),
         (
@@ -136,11 +145,16 @@ fn mistakes_are_named() {
             "a direction needs a difference of 1 %",
         ),
     ] {
-        assert!(SOUND.contains(from), "{from}");
-        let text = SOUND.replacen(from, to, 1);
-        let fault = Experiment::parse(&text).expect_err(to);
-        assert!(fault.text.contains(want), "{to}: {}", fault.text);
+        told(from, to, want);
     }
+}
+
+/// The sound file with this part written otherwise is refused, in these words.
+fn told(from: &str, to: &str, want: &str) {
+    assert!(SOUND.contains(from), "{from}");
+    let text = SOUND.replacen(from, to, 1);
+    let fault = Experiment::parse(&text).expect_err(to);
+    assert!(fault.text.contains(want), "{to}: {}", fault.text);
 }
 
 /// A drive alone has no policy, so nothing can stand in its place and nothing scores.

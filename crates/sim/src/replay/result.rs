@@ -6,6 +6,7 @@ use crate::profiles::Rating;
 use tandem_engine::Role;
 use tandem_engine::bcw::controller::ControllerStats;
 use tandem_engine::qos::delivery::Client;
+use tandem_engine::stats::queue_found::QueueFound;
 use tandem_engine::stats::recorder::Recorder;
 use tandem_engine::stats::{DeviceStats, EngineStats, TierStats};
 
@@ -49,6 +50,8 @@ pub struct DeviceResult {
     pub stats: DeviceStats,
     /// Queue and utilisation.
     pub gauge: GaugeSummary,
+    /// Queues that its jobs found when they came, since the trace began, or its warm-up was over.
+    pub queue_found: QueueFound,
     /// What its controller counted; zeroes of an SSD.
     pub steering: ControllerStats,
     /// Flash pages programmed and host pages written since the trace began; (0, 0) of a hard drive.

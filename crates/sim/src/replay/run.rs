@@ -24,6 +24,7 @@ use tandem_block::{
 };
 use tandem_engine::bcw::controller::ControllerStats;
 use tandem_engine::stats::EngineStats;
+use tandem_engine::stats::queue_found::QueueFound;
 use tandem_engine::stats::recorder::Recorder;
 
 /// The engine takes at most 32 MiB at once (`ops::request`); longer requests of a trace come in
@@ -67,6 +68,7 @@ struct Baseline {
     at: Instant,
     stats: EngineStats,
     flash_pages: Vec<(u64, u64)>,
+    queues_found: Vec<QueueFound>,
 }
 
 impl Baseline {
@@ -74,7 +76,9 @@ impl Baseline {
         let flash_pages = (0..sim.engine.devices().len())
             .map(|index| sim.drive_mut(DeviceId(index as u8)).flash_pages())
             .collect();
-        Baseline { at: sim.now, stats: sim.engine.stats().clone(), flash_pages }
+        let devices = sim.engine.devices().iter();
+        let queues_found = devices.map(|device| device.queue.found().clone()).collect();
+        Baseline { at: sim.now, stats: sim.engine.stats().clone(), flash_pages, queues_found }
     }
 }
 
@@ -310,11 +314,13 @@ impl Run {
         for (index, (gauge, planned)) in self.gauges.into_iter().zip(&plan.drives).enumerate() {
             let flash_pages = sim.drive_mut(DeviceId(index as u8)).flash_pages();
             let before = begun.flash_pages[index];
+            let found = sim.engine.devices()[index].queue.found();
             devices.push(DeviceResult {
                 role: planned.role,
                 name: planned.name.clone(),
                 stats: stats.devices[index],
                 gauge: gauge.finish(end),
+                queue_found: found.since(&begun.queues_found[index]),
                 steering: controllers[index],
                 flash_pages: (flash_pages.0 - before.0, flash_pages.1 - before.1),
                 model_bytes: planned.model_bytes,

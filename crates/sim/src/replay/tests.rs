@@ -241,6 +241,28 @@ fn open_loop_latency_counts_from_the_trace() {
     assert!(open.devices[1].gauge.depth_max() > 90);
 }
 
+/// Reads at these times, in us, found p50, p99 and max. A read of 4 KiB takes 69 us alone.
+#[test]
+fn requests_find_the_queue_that_is_there_when_they_come() {
+    let table: [(&[u64], [u32; 3]); 5] = [
+        (&[], [0, 0, 0]),
+        (&[0, 500, 1_000, 1_500], [0, 0, 0]),
+        (&[0, 0, 0, 0], [1, 3, 3]),
+        (&[0, 500, 500, 1_000], [0, 1, 1]),
+        (&[0, 40, 90, 130, 10_000], [1, 1, 1]),
+    ];
+    for (times_us, want) in table {
+        let reads = times_us.iter().zip(0..);
+        let reads = reads.map(|(at_us, place)| arrival(*at_us, Op::Read, place * MIB, 4096));
+        let reads: Vec<Arrival> = reads.collect();
+        let result = run(&ReplayConfig { resident: Resident::Ssd, ..config("ssd-first") }, &reads);
+        let found = &result.devices[0].queue_found;
+        assert_eq!(found.count(), times_us.len() as u64, "{times_us:?}");
+        let got = [found.percentile(50), found.percentile(99), found.max()];
+        assert_eq!(got, want, "{times_us:?}");
+    }
+}
+
 /// The engine takes 32 MiB at once; a trace may hold more.
 #[test]
 fn long_requests_come_in_pieces() {
