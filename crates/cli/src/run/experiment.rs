@@ -193,7 +193,7 @@ impl Experiment {
             relations.push(relation);
         }
         let nulls = match &file.nulls {
-            None => Null::usual(&cases),
+            None => usual_nulls(&cases),
             Some(list) => nulls(list, &cases)?,
         };
         let scores = relations.iter().position(|relation| relation.purpose == Purpose::Scores);
@@ -243,6 +243,22 @@ impl Experiment {
     }
 }
 
+/// The nulls of an experiment whose file names none.
+fn usual_nulls(cases: &[Case]) -> Vec<Null> {
+    let has = |test: fn(&Kind) -> bool| cases.iter().any(|case| test(&case.kind));
+    let mut nulls = Vec::new();
+    if has(|kind| matches!(kind, Kind::Replay(_))) {
+        nulls.push(Null::SsdFirst);
+    }
+    if has(|kind| matches!(kind, Kind::Predictor(_))) {
+        nulls.push(Null::AlwaysFast);
+    }
+    if has(|kind| matches!(kind, Kind::Sharing(_))) {
+        nulls.push(Null::Unprotected);
+    }
+    nulls
+}
+
 /// What stands in the place of the policies, as the file says.
 fn nulls(list: &Spanned<Vec<Spanned<String>>>, cases: &[Case]) -> Result<Vec<Null>, Fault> {
     let mut nulls = Vec::new();
@@ -259,7 +275,7 @@ fn nulls(list: &Spanned<Vec<Spanned<String>>>, cases: &[Case]) -> Result<Vec<Nul
         nulls.push(*null);
     }
     match nulls.first() {
-        Some(null) if Null::usual(cases).is_empty() => {
+        Some(null) if usual_nulls(cases).is_empty() => {
             let text = format!("no case has a policy in whose place {} could stand", null.name());
             Err(Fault::at(list, text))
         }

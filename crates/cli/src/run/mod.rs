@@ -7,6 +7,7 @@
 
 mod experiment;
 mod file;
+mod instead;
 #[cfg(test)]
 mod items;
 mod null;
@@ -14,6 +15,7 @@ mod page;
 mod purpose;
 mod relation;
 mod report;
+mod row;
 mod schema;
 mod score;
 mod sharing;
@@ -101,7 +103,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// The experiments with each of their nulls in the place of the policies, if that is asked for.
 fn nulls(experiments: &[Experiment], asked: bool) -> Vec<Experiment> {
     let of_one = |experiment: &Experiment| -> Vec<Experiment> {
-        experiment.nulls.iter().map(|null| null.in_place_of(experiment)).collect()
+        experiment
+            .nulls
+            .iter()
+            .map(|null| instead::in_place_of_policies(*null, experiment))
+            .collect()
     };
     if asked { experiments.iter().flat_map(of_one).collect() } else { Vec::new() }
 }

@@ -3,9 +3,11 @@
 //! Names of the JSON are a contract (design, "The command line").
 
 use super::experiment::{Case, Experiment, Kind, Replay, Which};
-use super::null::{self, Null};
+use super::instead::{self, in_place_of_policies};
+use super::null::Null;
 use super::purpose::Cause;
 use super::relation::{Path, Relation, Verdict};
+use super::row::Row;
 use super::score::Score;
 use super::work::{Results, key};
 use crate::report::table::{Table, bytes, wrap};
@@ -42,59 +44,6 @@ pub struct Told {
     cases: Vec<CaseTold>,
 }
 
-/// One relation.
-#[derive(Debug, Default, Serialize)]
-pub struct Row {
-    pub id: String,
-    pub what: String,
-    pub paper: String,
-    pub ours: String,
-    /// Does it hold?
-    pub holds: bool,
-    pub why: Option<String>,
-    /// Which of three reasons `why` is.
-    pub cause: Option<Cause>,
-    /// `scores`, `calibrates` or `built-in`.
-    pub kind: &'static str,
-    /// The paper's number, in the unit of the value, where it calibrates.
-    pub published: Option<f64>,
-    /// Where that number stands.
-    pub source: Option<String>,
-    /// How far our number is from the paper's, a factor of at least 1, where it calibrates.
-    pub error: Option<f64>,
-    /// The nulls under which it holds, too.
-    pub holds_under: Vec<&'static str>,
-    /// Its file says why it does not hold, and it does.
-    pub is_stale: bool,
-    /// It is about a case that could not be run here: it counts neither way.
-    pub skipped: bool,
-}
-
-impl Row {
-    /// As texts: id, what, paper, ours, verdict, why not.
-    pub fn cells(&self) -> Vec<String> {
-        let why = self.why.as_deref().unwrap_or_default();
-        let ours = match self.error {
-            Some(error) => format!("{} ({error:.2}x)", self.ours),
-            None => self.ours.clone(),
-        };
-        [&self.id, &self.what, &self.paper, &ours, &self.verdict(), why].map(str::to_owned).to_vec()
-    }
-
-    fn verdict(&self) -> String {
-        let word = match (self.skipped, self.holds) {
-            (true, _) => return "skipped".into(),
-            (false, true) => "holds",
-            (false, false) => "DOES NOT HOLD",
-        };
-        match (self.kind, self.holds_under.as_slice()) {
-            ("scores", []) => word.into(),
-            ("scores", nulls) => format!("{word}, shared with {}", nulls.join(", ")),
-            (kind, _) => format!("{word}, {kind}"),
-        }
-    }
-}
-
 /// How the policies of one case stand to each other.
 #[derive(Debug, Serialize)]
 struct CaseTold {
@@ -127,7 +76,11 @@ pub fn document(experiments: &[Experiment], results: &Results, with_nulls: bool)
 
 fn told(experiment: &Experiment, results: &Results, with_nulls: bool) -> Told {
     let nulls: Vec<(Null, Experiment)> = match with_nulls {
-        true => experiment.nulls.iter().map(|null| (*null, null.in_place_of(experiment))).collect(),
+        true => experiment
+            .nulls
+            .iter()
+            .map(|null| (*null, in_place_of_policies(*null, experiment)))
+            .collect(),
         false => Vec::new(),
     };
     let mut relations: Vec<Row> = experiment
@@ -135,10 +88,10 @@ fn told(experiment: &Experiment, results: &Results, with_nulls: bool) -> Told {
         .iter()
         .map(|relation| {
             let passes = |(null, instead): &(Null, Experiment)| {
-                let look_up = |path: &Path| null::look_up(instead, Some(*null), results, path);
+                let look_up = |path: &Path| instead::look_up(instead, Some(*null), results, path);
                 relation.verdict(&look_up).holds.then_some(null.name())
             };
-            let look_up = |path: &Path| null::look_up(experiment, None, results, path);
+            let look_up = |path: &Path| instead::look_up(experiment, None, results, path);
             let holds_under = nulls.iter().filter_map(passes).collect();
             row(experiment, relation, relation.verdict(&look_up), holds_under)
         })

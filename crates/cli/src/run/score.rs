@@ -3,7 +3,7 @@
 //! All that score are counted first. Then only those that no null passes: they tell a policy from none.
 //! What calibrates and what is built in never counts. Errors of what calibrates are summed up by their median.
 
-use super::report::Row;
+use super::row::Row;
 use serde::Serialize;
 use std::fmt::Write as _;
 

@@ -196,7 +196,7 @@ fn nulls_stand_in_the_place_of_policies() {
         let text = SOUND.replace("items =", &format!("nulls = [{nulls}]\nitems ="));
         let text = text.replace("policies = [", &format!("policies = [{policies}"));
         let experiment = Experiment::parse(&text).unwrap_or_else(|fault| panic!("{}", fault.text));
-        let instead = experiment.nulls[0].in_place_of(&experiment);
+        let instead = super::instead::in_place_of_policies(experiment.nulls[0], &experiment);
         let runs = |experiment: &Experiment| -> Vec<(String, String)> {
             let kind = &experiment.cases[0].kind;
             let of_one =

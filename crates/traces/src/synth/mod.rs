@@ -5,6 +5,7 @@
 //! first request arrives at 0. A new generator is its file and one line in `GENERATORS`.
 
 mod files;
+mod intensity;
 mod interval;
 mod mixed;
 mod pangu;

@@ -7,9 +7,11 @@
 //! writes among the requests is that among the bytes, held within the 77 to 95 % of the text
 //! (only B's 97.4 % is outside).
 //!
-//! With `sizes=by-intensity` both means hold. **Reading taken:** bytes over requests is the mean over requests,
-//! and "Avg. Req. Size" is the mean over time, second by second. Then the requests of bursts have
-//! another mean size than those of quiet seconds: [`by_intensity`].
+//! With `sizes=by-intensity` the table's mean size holds, too: as the mean over seconds. Bursts then
+//! have smaller writes, in kB: A 8.3 and 57.7 in quiet seconds, B 16.7 and 18.4, C 1.07 and 4.8,
+//! D 0.95 and 4.7. These means are solved for each run from its own plan of bursts (`intensity`).
+//! Those of quiet seconds are greater with `bursts=tailed`, which has more seconds of bursts.
+//! Reads and writes have the proportion of the table's two means, which are of both.
 //!
 //! Sizes: `sizes`. Arrivals: `timeline`. Offsets: 70 % of the writes append to 64 files of 1 GiB,
 //! which begin anew when full; 30 % are zipf 0.9 over 64 GiB before the files. Reads: the same
@@ -17,10 +19,11 @@
 //! GiB that the run never writes: hot data is cached by those who ask [BCW §2.3]. **Guess:** all of this but the table's
 //! numbers, the 10 KiB quantile and the 1 MiB maximum.
 
+use super::intensity::{ByIntensity, Means};
 use super::scatter::Scatter;
 use super::settings::{Kind, Setting, Settings};
 use super::sizes::{Deck, Sizes};
-use super::timeline::{Bursts, Shape, Timeline, Within};
+use super::timeline::{Bursts, Timeline, Within};
 use super::{Generator, SynthError, Workload};
 use tandem_block::{
     Arrival, BLOCK_BYTES, GIB, Instant, MIB, ObjectId, Op, RequestType, Rng, StreamId, TIB,
@@ -33,8 +36,8 @@ struct Node {
     read_bytes: u64,
     mean_per_s: u64,
     peak_per_s: u64,
-    /// "Avg. Req. Size".
-    mean_bytes: u64,
+    /// "Avg. Req. Size", read as the mean over seconds of each second's mean size.
+    over_seconds_bytes: u64,
 }
 
 const MEGABYTE: u64 = 1_000_000;
@@ -52,7 +55,7 @@ const NODE_A: Node = Node {
     read_bytes: 1_400 * MEGABYTE,
     mean_per_s: 230,
     peak_per_s: 3_400,
-    mean_bytes: 56_000,
+    over_seconds_bytes: 56_000,
 };
 
 /// Cloud storage.
@@ -68,7 +71,7 @@ const NODE_B: Node = Node {
     read_bytes: 2_000 * MEGABYTE,
     mean_per_s: 2_500,
     peak_per_s: 9_300,
-    mean_bytes: 17_700,
+    over_seconds_bytes: 17_700,
 };
 
 /// Structured storage.
@@ -84,7 +87,7 @@ const NODE_C: Node = Node {
     read_bytes: 2_100 * MEGABYTE,
     mean_per_s: 2_700,
     peak_per_s: 9_600,
-    mean_bytes: 4_200,
+    over_seconds_bytes: 4_200,
 };
 
 /// Structured storage.
@@ -100,7 +103,7 @@ const NODE_D: Node = Node {
     read_bytes: 1_700 * MEGABYTE,
     mean_per_s: 3_000,
     peak_per_s: 11_100,
-    mean_bytes: 4_100,
+    over_seconds_bytes: 4_100,
 };
 
 /// One file's room; the appends begin anew when it is full (guess).
@@ -155,12 +158,6 @@ const fn settings(duration: &'static str) -> [Setting; 12] {
         Within::SETTING,
         Bursts::SETTING,
         Setting {
-            name: "sizes",
-            default: "mixed",
-            kind: Kind::Choice(&["mixed", "by-intensity"]),
-            summary: "one mean size, or one for bursts and one for quiet seconds, so that both means of Table 1 hold",
-        },
-        Setting {
             name: "reads",
             default: "written",
             kind: Kind::Choice(&["written", "cold"]),
@@ -172,6 +169,12 @@ const fn settings(duration: &'static str) -> [Setting; 12] {
             default: "1MiB",
             kind: Kind::Choice(&["1MiB", "2MiB"]),
             summary: "largest request: 1MiB, as in the text, or 2MiB, as the groups of Figs 9 and 13",
+        },
+        Setting {
+            name: "sizes",
+            default: "mixed",
+            kind: Kind::Choice(&["mixed", "by-intensity"]),
+            summary: "request sizes: the same in bursts and in quiet seconds, or each with a mean of its own",
         },
     ]
 }
@@ -189,6 +192,30 @@ impl Node {
         share.clamp(*WRITE_SHARE_PPM.start(), *WRITE_SHARE_PPM.end())
     }
 
+    fn writes(&self) -> u64 {
+        self.requests() * self.write_share_ppm() / 1_000_000
+    }
+
+    /// Sizes of reads or of writes, whose mean over requests this is.
+    fn sizes(
+        &self,
+        mean_bytes: u64,
+        timeline: &Timeline,
+        settings: &Settings,
+        [rng, burst_rng]: [Rng; 2],
+    ) -> ByIntensity {
+        let is_larger = settings.get("largest") == 1;
+        if settings.get("sizes") == 0 {
+            return ByIntensity::Mixed(Sizes::with_mean(mean_bytes, is_larger, rng));
+        }
+        // as far above this mean as the table's mean over seconds is above its bytes / requests
+        let over_seconds_bytes = mean_bytes * self.over_seconds_bytes * self.requests()
+            / (self.write_bytes + self.read_bytes);
+        let bounds = Sizes::means_bytes(is_larger);
+        let means = Means::solve(timeline.amounts(), mean_bytes, over_seconds_bytes, &bounds);
+        ByIntensity::divided(means, is_larger, [burst_rng, rng])
+    }
+
     fn build(&self, settings: &Settings, mut rng: Rng) -> Result<Workload, SynthError> {
         let duration_ns = u128::from(settings.get("duration")) * u128::from(settings.get("share"));
         let seconds =
@@ -197,93 +224,56 @@ impl Node {
             return settings.contradiction("share x duration is less than one second");
         }
         let within = Within::of(settings);
-        let group = settings.get("group");
-        if within == Within::Groups && group > 1 {
+        if within == Within::Groups && settings.get("group") > 1 {
             return settings
-                .contradiction("arrivals=groups has groups of its own: leave group out");
+                .contradiction("arrivals=groups has groups of its own, group is for others");
         }
-        let shape = Shape { within, bursts: Bursts::of(settings), group };
-        let rates = (self.mean_per_s, self.peak_per_s);
-        let timeline = Timeline::new(seconds, rates, shape, rng.split(1));
-        let write_share_ppm = self.write_share_ppm();
-        let files = settings.get("files");
+        let mut part = 0;
+        let mut next_rng = || {
+            part += 1;
+            rng.split(part)
+        };
+        let timeline = Timeline::new(
+            seconds,
+            (self.mean_per_s, self.peak_per_s),
+            Bursts::of(settings),
+            settings.get("group"),
+            within,
+            next_rng(),
+        );
+        let kinds = Deck::new(next_rng());
+        let (write_rng, read_rng) = (next_rng(), next_rng());
         let footprint_bytes = settings.get("footprint") / BLOCK_BYTES * BLOCK_BYTES;
+        let scatter =
+            Scatter::new(footprint_bytes / BLOCK_BYTES, settings.get("theta"), &mut next_rng());
+        let places_rng = next_rng();
+        let writes = self.writes();
+        let reads = self.requests() - writes;
+        let write_bytes = self.write_bytes / writes;
+        let read_bytes = self.read_bytes / reads;
         let requests = Pangu {
-            kinds: Deck::new(rng.split(2)),
-            write_share_ppm,
-            sizes: self.sizes(settings, timeline.burst_shares_ppm(), &mut rng),
-            has_sizes_by_intensity: settings.get("sizes") == 1,
+            write_sizes: self.sizes(write_bytes, &timeline, settings, [write_rng, next_rng()]),
+            read_sizes: self.sizes(read_bytes, &timeline, settings, [read_rng, next_rng()]),
             timeline,
-            scatter: Scatter::new(
-                footprint_bytes / BLOCK_BYTES,
-                settings.get("theta"),
-                &mut rng.split(5),
-            ),
+            kinds,
+            write_share_ppm: self.write_share_ppm(),
+            scatter,
             footprint_bytes,
             append_share_ppm: settings.get("append_share"),
             reads_cold: settings.get("reads") == 1,
-            appended_bytes: vec![0; files as usize],
-            rng: rng.split(6),
+            appended_bytes: vec![0; settings.get("files") as usize],
+            rng: places_rng,
         };
         Ok(Workload::new(requests))
     }
-
-    /// The sizes of writes and reads, in quiet seconds and in bursts, with these shares of the time and of the requests.
-    fn sizes(
-        &self,
-        settings: &Settings,
-        burst_shares_ppm: (u64, u64),
-        rng: &mut Rng,
-    ) -> [[Sizes; 2]; 2] {
-        let is_larger = settings.get("largest") == 1;
-        let writes = self.requests() * self.write_share_ppm() / 1_000_000;
-        let mean_bytes = (self.write_bytes + self.read_bytes) / self.requests();
-        let by_intensity = match settings.get("sizes") {
-            0 => [mean_bytes; 2],
-            _ => by_intensity(mean_bytes, self.mean_bytes, burst_shares_ppm),
-        };
-        let means = [self.write_bytes / writes, self.read_bytes / (self.requests() - writes)];
-        let (writes, reads) = (rng.split(3), rng.split(4));
-        let of_kind = |mean: u64, mut rng: Rng| {
-            let quiet =
-                Sizes::with_mean(mean * by_intensity[0] / mean_bytes, is_larger, rng.clone());
-            let bursts =
-                Sizes::with_mean(mean * by_intensity[1] / mean_bytes, is_larger, rng.split(1));
-            [quiet, bursts]
-        };
-        [of_kind(means[0], writes), of_kind(means[1], reads)]
-    }
-}
-
-/// The mean sizes of requests in quiet seconds and in bursts, in bytes.
-///
-/// With `t` the share of the time that bursts take, and `r` the share of the requests that come in them:
-/// `r x burst + (1 - r) x quiet` is the mean over requests, `t x burst + (1 - t) x quiet` that over time.
-/// A run whose bursts have no such sizes keeps the mean over requests, which makes its bytes.
-fn by_intensity(
-    over_requests_bytes: u64,
-    over_time_bytes: u64,
-    (time_ppm, requests_ppm): (u64, u64),
-) -> [u64; 2] {
-    let whole = 1_000_000i128;
-    let (time, requests) = (i128::from(time_ppm), i128::from(requests_ppm));
-    let (mean, over_time) = (i128::from(over_requests_bytes), i128::from(over_time_bytes));
-    if requests <= time || requests >= whole {
-        return [over_requests_bytes; 2];
-    }
-    let burst = (mean * (whole - time) - over_time * (whole - requests)) / (requests - time);
-    let burst = burst.max(512);
-    let quiet = (mean * whole - burst * requests) / (whole - requests);
-    [quiet.max(512), burst].map(|bytes| u64::try_from(bytes).expect("at least a sector"))
 }
 
 struct Pangu {
     timeline: Timeline,
     kinds: Deck,
     write_share_ppm: u64,
-    /// Of writes and of reads: in quiet seconds, and in bursts.
-    sizes: [[Sizes; 2]; 2],
-    has_sizes_by_intensity: bool,
+    write_sizes: ByIntensity,
+    read_sizes: ByIntensity,
     scatter: Scatter,
     footprint_bytes: u64,
     append_share_ppm: u64,
@@ -334,17 +324,17 @@ impl Iterator for Pangu {
 
     fn next(&mut self) -> Option<Arrival> {
         let at = Instant::from_ns(self.timeline.next()?);
-        let bursts = usize::from(self.has_sizes_by_intensity && self.timeline.bursts());
+        let is_burst = self.timeline.is_burst();
         let kind_ppm = u64::try_from((u128::from(self.kinds.draw()) * 1_000_000) >> 64)
             .expect("below a million");
         let is_write = kind_ppm < self.write_share_ppm;
         let in_files = self.rng.chance_ppm(self.append_share_ppm);
         let (op, length_bytes, offset_bytes) = if is_write {
-            let size_bytes = self.sizes[0][bursts].draw();
+            let size_bytes = self.write_sizes.draw(is_burst);
             let place = if in_files { self.append(size_bytes) } else { self.scattered(size_bytes) };
             (Op::Write, size_bytes, place)
         } else {
-            let size_bytes = self.sizes[1][bursts].draw();
+            let size_bytes = self.read_sizes.draw(is_burst);
             if self.reads_cold {
                 return Some(read_at(at, self.cold(size_bytes), size_bytes));
             }

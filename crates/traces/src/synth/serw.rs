@@ -14,7 +14,7 @@
 
 use super::settings::{Kind, Setting, Settings};
 use super::sizes::Deck;
-use super::timeline::{Bursts, Shape, Timeline, Within};
+use super::timeline::{Bursts, Timeline, Within};
 use super::{Generator, SynthError, Workload};
 use tandem_block::{
     Arrival, BLOCK_BYTES, Instant, KIB, MIB, ObjectId, Op, RequestType, Rng, StreamId,
@@ -32,10 +32,10 @@ const RARE_ACCESSES: u64 = 4;
 const PEAK: u64 = 3;
 
 /// Sizes and their weights.
-type Parts = &'static [(u64, u64)];
+type Shape = &'static [(u64, u64)];
 
 /// 93 % above 500 kB.
-const LARGE_WRITES: Parts = &[
+const LARGE_WRITES: Shape = &[
     (4 * KIB, 2),
     (64 * KIB, 3),
     (256 * KIB, 2),
@@ -44,10 +44,10 @@ const LARGE_WRITES: Parts = &[
     (1024 * KIB, 38),
 ];
 /// 95 % below 1 kB, in whole sectors.
-const SMALL_WRITES: Parts =
+const SMALL_WRITES: Shape =
     &[(512, 950), (256 * KIB, 5), (512 * KIB, 10), (768 * KIB, 15), (1024 * KIB, 20)];
 /// "A wide range".
-const READS: Parts = &[
+const READS: Shape = &[
     (512, 6),
     (4 * KIB, 20),
     (8 * KIB, 12),
@@ -62,7 +62,7 @@ const READS: Parts = &[
 
 struct Node {
     write_bytes: u64,
-    write_sizes: Parts,
+    write_sizes: Shape,
     /// `None`: as many as writes.
     reads_per_s: Option<u64>,
     /// Chunks that are read less than 10 times, in percent.
@@ -141,7 +141,9 @@ impl Node {
             timeline: Timeline::new(
                 seconds,
                 (mean_per_s, mean_per_s * PEAK),
-                Shape { within: Within::of(settings), bursts: Bursts::Exact, group: 1 },
+                Bursts::Exact,
+                1,
+                Within::of(settings),
                 rng.split(1),
             ),
             kinds: Deck::new(rng.split(2)),
@@ -156,20 +158,20 @@ impl Node {
     }
 }
 
-fn mean(shape: Parts) -> u64 {
+fn mean(shape: Shape) -> u64 {
     let weights: u64 = shape.iter().map(|&(_, weight)| weight).sum();
     shape.iter().map(|&(size, weight)| size * weight).sum::<u64>() / weights
 }
 
 /// Sizes dealt so that even a short run has the shape's mean.
 struct Drawn {
-    shape: Parts,
+    shape: Shape,
     weights: u64,
     deck: Deck,
 }
 
 impl Drawn {
-    fn new(shape: Parts, rng: Rng) -> Drawn {
+    fn new(shape: Shape, rng: Rng) -> Drawn {
         Drawn {
             shape,
             weights: shape.iter().map(|&(_, weight)| weight).sum(),

@@ -10,8 +10,9 @@
 //! Source: [BCW §2.3]: more than 75 % of the writes are 10 KiB or less, some are 1 MiB. The shapes of
 //! body and tails are guesses. What is solved for is the mean: first the part of the long tail with
 //! a body of exactly 75 %; where the mean is too small for that, the long tail is held at 1 % of the
-//! tail and the body grows above 75 %.
+//! tail and the body grows above 75 %. Means that are smaller than the body's have a smaller body.
 
+use std::ops::RangeInclusive;
 use tandem_block::{KIB, Rng};
 
 /// Guess. Mean 1,994 bytes, small enough for the small means of nodes C and D.
@@ -26,8 +27,10 @@ const BODY: &[(u64, u64)] = &[
     (8192, 2),
     (10_240, 1),
 ];
-/// Guess, for means below that of `BODY`. Mean 742 bytes.
-const SMALL_BODY: &[(u64, u64)] = &[(512, 70), (1024, 20), (1536, 5), (2048, 5)];
+/// Guess, for means below that of `BODY`: most of these requests are of one sector. Mean 760 bytes,
+/// small enough for the bursts of nodes C and D.
+const SMALL_BODY: &[(u64, u64)] =
+    &[(512, 78), (1024, 13), (1536, 3), (2048, 3), (3072, 1), (4096, 2)];
 /// Guess.
 const SHORT_TAIL: &[(u64, u64)] = &[(12 * KIB, 1), (16 * KIB, 1), (24 * KIB, 1), (32 * KIB, 1)];
 /// Guess: about as many in each octave. The last two are beyond 1 MiB, as the greatest group of
@@ -66,14 +69,13 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes whose mean is this, or the nearest to it that the shapes allow (742 bytes to
-    /// 90 KiB). `is_larger` lets the tail reach to 2 MiB instead of 1 MiB.
+    /// The sizes whose mean is this, or the nearest to it of `means_bytes`. `is_larger` lets the tail
+    /// reach to 2 MiB instead of 1 MiB.
     pub(super) fn with_mean(mean_bytes: u64, is_larger: bool, rng: Rng) -> Sizes {
-        let long_tail = if is_larger { &LONG_TAIL[..] } else { &LONG_TAIL[..UPTO_1_MIB] };
+        let long_tail = long_tail(is_larger);
         let mean = u128::from(mean_bytes) << 16;
-        let shape_of_body = if mean < mean_q16(BODY) { SMALL_BODY } else { BODY };
-        let (body, short, long) =
-            (mean_q16(shape_of_body), mean_q16(SHORT_TAIL), mean_q16(long_tail));
+        let body_shape = if mean < mean_q16(BODY) { SMALL_BODY } else { BODY };
+        let (body, short, long) = (mean_q16(body_shape), mean_q16(SHORT_TAIL), mean_q16(long_tail));
         // with a body of 75 %: mean = 3/4 body + 1/4 tail, tail = short + part (long - short)
         let tail = (mean * 4).saturating_sub(body * 3);
         let long_part = share(tail.saturating_sub(short), long - short);
@@ -87,7 +89,7 @@ impl Sizes {
         let mut upto = 0u128;
         let mut parts = Vec::new();
         for (shape, share) in [
-            (shape_of_body, WHOLE - tail_share),
+            (body_shape, WHOLE - tail_share),
             (SHORT_TAIL, tail_share - long_share),
             (long_tail, long_share),
         ] {
@@ -99,6 +101,13 @@ impl Sizes {
         }
         parts.last_mut().expect("three shapes").0 = u64::MAX;
         Sizes { parts, deck: Deck::new(rng) }
+    }
+
+    /// Every mean that the shapes allow.
+    pub(super) fn means_bytes(is_larger: bool) -> RangeInclusive<u64> {
+        let most = (mean_q16(BODY) * 3 + mean_q16(long_tail(is_larger))) / 4;
+        let whole = |mean: u128| u64::try_from(mean >> 16).expect("a size fits");
+        whole(mean_q16(SMALL_BODY)) + 1..=whole(most)
     }
 
     /// The next size.
@@ -143,6 +152,10 @@ pub(super) fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
     }
 }
 
+fn long_tail(is_larger: bool) -> &'static [(u64, u64)] {
+    if is_larger { &LONG_TAIL } else { &LONG_TAIL[..UPTO_1_MIB] }
+}
+
 fn mean_q16(shape: &[(u64, u64)]) -> u128 {
     let total: u64 = shape.iter().map(|&(_, weight)| weight).sum();
     let sum: u64 = shape.iter().map(|&(size, weight)| size * weight).sum();
@@ -182,15 +195,29 @@ mod tests {
     }
 
     #[test]
-    fn small_means_are_kept_too() {
-        for mean_bytes in [950, 1070, 1900] {
-            let mut sizes = Sizes::with_mean(mean_bytes, false, Rng::new(5));
-            let mean = (0..1 << 20).map(|_| sizes.draw()).sum::<u64>() >> 20;
-            assert!(mean.abs_diff(mean_bytes) * 50 <= mean_bytes, "{mean} for {mean_bytes}");
+    fn small_means_have_small_bodies_and_large_requests_still() {
+        for (mean_bytes, is_larger) in [(943, false), (1068, false), (1068, true), (1900, false)] {
+            let mut sizes = Sizes::with_mean(mean_bytes, is_larger, Rng::new(5));
+            let drawn: Vec<u64> = (0..1 << 20).map(|_| sizes.draw()).collect();
+            let mean = drawn.iter().sum::<u64>() >> 20;
+            assert!(mean.abs_diff(mean_bytes) * 100 <= mean_bytes, "{mean} for {mean_bytes}");
+            let small = drawn.iter().filter(|&&size| size <= 4 * KIB).count();
+            assert!(small * 100 >= drawn.len() * 93, "{small} for {mean_bytes}");
+            assert!(drawn.iter().all(|size| size % 512 == 0));
+            assert!(drawn.iter().any(|&size| size > 32 * KIB), "the long tail is there");
         }
-        let mut least = Sizes::with_mean(1, false, Rng::new(5));
-        let mean = (0..1 << 16).map(|_| least.draw()).sum::<u64>() >> 16;
-        assert!((735..750).contains(&mean), "{mean}: that of the small body");
+    }
+
+    #[test]
+    fn every_mean_that_is_promised_is_kept() {
+        for is_larger in [false, true] {
+            let means = Sizes::means_bytes(is_larger);
+            for mean_bytes in [*means.start(), 1_993, 1_994, 1_995, 60_000, *means.end()] {
+                let mut sizes = Sizes::with_mean(mean_bytes, is_larger, Rng::new(5));
+                let mean = (0..1 << 18).map(|_| sizes.draw()).sum::<u64>() >> 18;
+                assert!(mean.abs_diff(mean_bytes) * 100 <= mean_bytes, "{mean} for {mean_bytes}");
+            }
+        }
     }
 
     #[test]

@@ -12,6 +12,30 @@ struct Totals {
     read_bytes: u64,
     write_bytes: u64,
     bins: Vec<u64>,
+    /// Bytes of each second.
+    bytes: Vec<u64>,
+    /// Writes of each second, and their bytes.
+    written: Vec<(u64, u64)>,
+    /// Requests that come at the same instant.
+    groups: Vec<u64>,
+}
+
+impl Totals {
+    /// Each second counts the same, whatever comes in it.
+    fn mean_over_seconds_bytes(&self) -> u64 {
+        let means = self.bytes.iter().zip(&self.bins).filter(|&(_, &requests)| requests > 0);
+        let (sum, seconds) = means.fold((0, 0), |(sum, seconds), (bytes, requests)| {
+            (sum + bytes * 1000 / requests, seconds + 1)
+        });
+        sum / seconds / 1000
+    }
+
+    /// Mean size of the writes of those seconds whose requests are so many.
+    fn mean_write_bytes(&self, is_meant: impl Fn(u64) -> bool) -> u64 {
+        let seconds = self.bins.iter().zip(&self.written).filter(|&(&count, _)| is_meant(count));
+        let (writes, bytes) = seconds.fold((0, 0), |sum, (_, of)| (sum.0 + of.0, sum.1 + of.1));
+        bytes / writes
+    }
 }
 
 fn totals(spec: &str) -> Totals {
@@ -23,6 +47,10 @@ fn totals(spec: &str) -> Totals {
         assert!(
             arrival.offset_bytes.is_multiple_of(512) && arrival.length_bytes.is_multiple_of(512)
         );
+        if arrival.at.ns > last_ns || totals.requests == 0 {
+            totals.groups.push(0);
+        }
+        *totals.groups.last_mut().unwrap() += 1;
         last_ns = arrival.at.ns;
         totals.requests += 1;
         if arrival.op == Op::Write {
@@ -33,8 +61,16 @@ fn totals(spec: &str) -> Totals {
             totals.read_bytes += arrival.length_bytes;
         }
         let second = (last_ns / 1_000_000_000) as usize;
-        totals.bins.resize(totals.bins.len().max(second + 1), 0);
+        let seconds = totals.bins.len().max(second + 1);
+        totals.bins.resize(seconds, 0);
+        totals.bytes.resize(seconds, 0);
+        totals.written.resize(seconds, (0, 0));
         totals.bins[second] += 1;
+        totals.bytes[second] += arrival.length_bytes;
+        if arrival.op == Op::Write {
+            let written = &mut totals.written[second];
+            *written = (written.0 + 1, written.1 + arrival.length_bytes);
+        }
     }
     totals
 }
@@ -84,39 +120,95 @@ fn pangu_nodes_have_the_bytes_and_rates_of_table_1() {
     }
 }
 
-/// [BCW Table 1]: with sizes by intensity both of its means hold, the one over requests and the one over time.
+/// [BCW Table 1]: bytes over requests, and "Avg. Req. Size" as the mean over seconds. The two means of
+/// writes are those that follow from the table by hand.
 #[test]
-fn pangu_sizes_by_intensity_have_both_means() {
-    // the mean sizes of quiet seconds and of bursts that follow for even rates, in bytes
-    for (name, over_requests, over_time, quiet, burst) in [
-        ("pangu-a", 32_045, 56_000, 57_700, 8_300),
-        ("pangu-b", 16_978, 17_700, 18_400, 16_700),
-        ("pangu-c", 2_634, 4_200, 4_800, 1_070),
-        ("pangu-d", 2_521, 4_100, 4_700, 950),
+fn pangu_sizes_by_intensity_have_both_means_of_table_1() {
+    for (name, write_mb, read_mb, over_seconds, peak, burst_mean, quiet_mean) in [
+        ("pangu-a", 18_500, 1_400, 56_000, 3_400, 8_340, 57_740),
+        ("pangu-b", 74_400, 2_000, 17_700, 9_300, 16_670, 18_420),
+        ("pangu-c", 10_700, 2_100, 4_200, 9_600, 1_073, 4_813),
+        ("pangu-d", 10_100, 1_700, 4_100, 11_100, 947, 4_684),
     ] {
-        for shape in ["", ",bursts=tailed,arrivals=groups,largest=2MiB"] {
-            let spec = format!("{name}:sizes=by-intensity{shape}");
-            let mut seconds = std::collections::BTreeMap::<u64, (u64, u64)>::new();
-            for arrival in build(&spec, 1).unwrap() {
-                let second = seconds.entry(arrival.at.ns / 1_000_000_000).or_default();
-                *second = (second.0 + 1, second.1 + arrival.length_bytes);
-            }
-            let sum = |of: &dyn Fn(&(u64, u64)) -> u64| seconds.values().map(of).sum::<u64>();
-            let requests = sum(&|second| second.0);
-            within(sum(&|second| second.1) / requests, over_requests, 2, &spec);
-            let mean_per_s = requests / seconds.len() as u64;
-            let of_time = sum(&|second| second.1 / second.0) / seconds.len() as u64;
-            within(of_time, over_time, 6, &spec);
-            if shape.is_empty() {
-                let mean = |bursts: bool| {
-                    let of =
-                        seconds.values().filter(|second| (second.0 > 2 * mean_per_s) == bursts);
-                    let (count, bytes) = of.fold((0, 0), |sum, s| (sum.0 + s.0, sum.1 + s.1));
-                    bytes / count
-                };
-                within(mean(false), quiet, 4, &spec);
-                within(mean(true), burst, 6, &spec);
-            }
+        let got = totals(&format!("{name}:sizes=by-intensity"));
+        within(got.write_bytes, write_mb * 1_000_000, 1, name);
+        within(got.read_bytes, read_mb * 1_000_000, 2, name);
+        within(got.mean_over_seconds_bytes(), over_seconds, 2, name);
+        let (burst, quiet) =
+            (got.mean_write_bytes(|n| n == peak), got.mean_write_bytes(|n| n < peak));
+        within(burst, burst_mean, 2, name);
+        within(quiet, quiet_mean, 2, name);
+        assert!(got.small_writes * 1000 >= got.writes * 749, "{name}: three quarters are small");
+    }
+}
+
+/// All three settings at once, with the larger requests: nothing of one is lost by another.
+#[test]
+fn pangu_settings_go_together() {
+    for (name, seconds, mean_per_s, peak_per_s, over_requests, over_seconds) in [
+        ("pangu-a", 675, 230, 3_400, 32_045, 56_000),
+        ("pangu-b", 180, 2_500, 9_300, 16_978, 17_700),
+        ("pangu-c", 180, 2_700, 9_600, 2_634, 4_200),
+        ("pangu-d", 156, 3_000, 11_100, 2_521, 4_100),
+    ] {
+        let spec = format!(
+            "{name}:duration={seconds}s,sizes=by-intensity,arrivals=groups,bursts=tailed,largest=2MiB"
+        );
+        let got = totals(&spec);
+        assert_eq!(got.requests, seconds * mean_per_s, "{name}");
+        assert_eq!(got.bins.iter().max(), Some(&peak_per_s), "{name}");
+        let mean = (got.write_bytes + got.read_bytes) / got.requests;
+        let seconds_mean = got.mean_over_seconds_bytes();
+        let (burst, quiet) =
+            (got.mean_write_bytes(|n| n >= mean_per_s), got.mean_write_bytes(|n| n < mean_per_s));
+        within(mean, over_requests, 2, name);
+        within(seconds_mean, over_seconds, 4, name);
+        assert!(burst < quiet, "{name}: {burst} {quiet}");
+        within(got.requests * 100 / got.groups.len() as u64, 360, 3, name);
+        assert_eq!(got.groups.iter().max(), Some(&24), "{name}");
+        let of = |seed| build(&spec, seed).unwrap().take(10_000);
+        assert!(of(1).eq(of(1)) && of(1).ne(of(2)), "{name}");
+    }
+}
+
+/// The settings move nothing but what they are about.
+#[test]
+fn each_pangu_setting_keeps_the_rest() {
+    let of = |spec: &str| build(spec, 1).unwrap().collect::<Vec<_>>();
+    let plain = of("pangu-c:duration=8s");
+    let sized = of("pangu-c:duration=8s,sizes=by-intensity");
+    assert!(plain.iter().zip(&sized).all(|(a, b)| (a.at, a.op) == (b.at, b.op)));
+    assert_ne!(plain, sized);
+    let kinds = |of: &[Arrival]| of.iter().map(|a| (a.op, a.length_bytes)).collect::<Vec<_>>();
+    let grouped = of("pangu-c:duration=8s,arrivals=groups");
+    assert_eq!(kinds(&plain), kinds(&grouped));
+    let tailed = of("pangu-c:duration=8s,bursts=tailed");
+    assert_eq!(kinds(&plain), kinds(&tailed));
+    for (setting, default) in [("sizes", "mixed"), ("arrivals", "even"), ("bursts", "exact")] {
+        assert_eq!(plain, of(&format!("pangu-c:duration=8s,{setting}={default}")));
+    }
+}
+
+/// A run without a burst, or with hardly a quiet request, has its bytes nonetheless.
+#[test]
+fn short_runs_by_intensity_keep_the_mean_size() {
+    for (name, seconds, mean_bytes) in [
+        ("pangu-a", 1, 32_045),
+        ("pangu-a", 15, 32_045),
+        ("pangu-a", 30, 32_045),
+        ("pangu-b", 1, 16_978),
+        ("pangu-b", 4, 16_978),
+        ("pangu-c", 4, 2_634),
+        ("pangu-c", 30, 2_634),
+        ("pangu-d", 7, 2_521),
+    ] {
+        for bursts in ["exact", "tailed"] {
+            let spec = format!("{name}:duration={seconds}s,bursts={bursts},sizes=by-intensity");
+            let got = totals(&spec);
+            let mean = (got.write_bytes + got.read_bytes) / got.requests;
+            // a run of few requests has few of the largest
+            let percent = if got.requests < 2_000 { 40 } else { 5 };
+            within(mean, mean_bytes, percent, &spec);
         }
     }
 }
@@ -255,9 +347,36 @@ fn mistakes_are_named() {
         ),
         ("zipf:footprint=512B", "zipf: the footprint is smaller than one request"),
         ("pangu-c:share=0.01%", "pangu-c: share x duration is less than one second"),
+        (
+            "pangu-c:group=2,arrivals=groups",
+            "pangu-c: arrivals=groups has groups of its own, group is for others",
+        ),
     ] {
         let Err(error) = build(spec, 1) else { panic!("{spec} was accepted") };
         assert_eq!(error.to_string(), want);
     }
     assert!(build(" zipf : read-share = 10% , ", 1).is_ok());
+}
+
+/// A setting that is new leaves the workloads of before as they were: what is pinned here was made
+/// before `arrivals=groups`, `bursts` and `sizes` were there.
+#[test]
+fn workloads_of_before_are_pinned() {
+    for (spec, want) in [
+        ("pangu-a:duration=40s", 0x261a_47f3_8fda_d2ad),
+        ("pangu-b:duration=4s,arrivals=cascade,largest=2MiB", 0x9652_53af_22ae_5caa),
+        ("pangu-c:duration=4s,group=24", 0x8aaa_83f2_d729_d0ea),
+        ("pangu-d:duration=5s,reads=cold", 0x77ac_0424_f7ef_ea79),
+        ("serw-b1:duration=2s,arrivals=cascade", 0xe96c_b528_298f_9a66),
+    ] {
+        let numbers = build(spec, 1).unwrap().flat_map(|arrival| {
+            let is_write = u64::from(arrival.op == Op::Write);
+            [arrival.at.ns, arrival.offset_bytes, arrival.length_bytes, is_write]
+        });
+        // FNV-1a, over whole numbers
+        let digest = numbers.fold(0xcbf2_9ce4_8422_2325, |digest: u64, number| {
+            (digest ^ number).wrapping_mul(0x0100_0000_01b3)
+        });
+        assert_eq!(digest, want, "{spec}: {digest:#018x}");
+    }
 }

@@ -5,16 +5,18 @@
 //!      │     ██          ███              █
 //! base ┤▄█▄▆▄██▆▄█▄▄▆█▄▆▄███▄▆▄█▄▆▄▆█▄▆▄▄▆█▄▆▄    one bar: one second
 //! ```
-//! Bursts last 1 to 5 s (guess), each of their seconds has exactly the peak's number of requests.
+//! Bursts last 1 to 5 s (guess), each of their seconds has exactly the peak's number of requests. With
+//! [`Bursts::Tailed`] only the greatest has, and most have far fewer.
 //! Between bursts the rate is half of the mean (guess), each second 0.5 to 1.5 of that. How many
-//! seconds burst is solved from the mean; the total is exact. With `bursts=tailed` one second has the
-//! peak, and the others that burst have less: [`Bursts`]. Within a burst, requests may come in
+//! seconds burst is solved from the mean; the total is exact. Within a burst, requests may come in
 //! groups, each at one instant; else, as in quiet seconds, each at its own. How these instants lie in
-//! the second: [`Within`].
+//! the second: [`Within`]. With [`Within::Groups`] all seconds have groups, of lengths that vary.
 
 use super::TICK_NS;
+use super::intensity::Amount;
 use super::settings::{Kind, Setting, Settings};
 use super::sizes::shuffle;
+use std::collections::BTreeSet;
 use tandem_block::Rng;
 
 const SECOND_TICKS: u64 = 1_000_000_000 / TICK_NS;
@@ -30,9 +32,12 @@ const BURST_SECONDS_MAX: u64 = 5;
 const BUSIER_HALF_PERMILLE: [u64; 12] =
     [610, 660, 620, 600, 600, 620, 720, 700, 760, 800, 860, 890];
 
-/// Requests that come at one instant with `arrivals=groups`: their mean, in hundredths, and how many there
-/// are at most. **Guess:** with these the greatest queue of node B is the 23 of [BCW Fig. 8].
-const GROUP_MEAN_HUNDREDTHS: u64 = 360;
+/// A group of requests is followed by a further request of the same group so often, of `GROUP_WHOLE`.
+/// The number is geometric with a mean of 18/5 = 3.6. **Guess:** no paper counts groups. The mean and
+/// `GROUP_MAX` are chosen for the greatest queue of 23 that the 960 EVO has in [BCW Fig. 8].
+const GROUP_GOES_ON: u64 = 13;
+const GROUP_WHOLE: u64 = 18;
+/// Requests of the greatest group. The same guess.
 const GROUP_MAX: u64 = 24;
 
 /// How arrivals lie within a second.
@@ -42,7 +47,7 @@ pub(super) enum Within {
     Even,
     /// In bursts of bursts, as in real traces.
     Cascade,
-    /// In groups of geometric size, each at one instant, which is as likely as any other.
+    /// In groups, each at an instant of its own. Each instant is as likely as any other.
     Groups,
 }
 
@@ -52,7 +57,7 @@ impl Within {
         default: "even",
         kind: Kind::Choice(&["even", "cascade", "groups"]),
         summary: "within a second: any instant is as likely as another, or bursts of bursts as measured in real \
-                  traces, or groups of 3.6 requests in the mean",
+                  traces, or groups of 3.6 requests in the mean, 24 at most, each at one instant",
     };
 
     pub(super) fn of(settings: &Settings) -> Within {
@@ -60,13 +65,12 @@ impl Within {
     }
 }
 
-/// How many requests the seconds of a burst have.
+/// How many requests come in a second of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bursts {
-    /// Each has the peak's number.
+    /// As many as the peak.
     Exact,
-    /// One has the peak's number. The others have at least twice the mean and at most the peak, by a
-    /// bounded Pareto distribution with an exponent of 1. **Guess:** the paper has the peak alone.
+    /// From the mean rate to the peak, heavy-tailed. The greatest second is at the peak.
     Tailed,
 }
 
@@ -75,141 +79,80 @@ impl Bursts {
         name: "bursts",
         default: "exact",
         kind: Kind::Choice(&["exact", "tailed"]),
-        summary: "the seconds of a burst: each has the peak's requests, or one has and the others have fewer",
+        summary: "the seconds of a burst: all at the peak, or heavy-tailed below it and the greatest at it",
     };
 
     pub(super) fn of(settings: &Settings) -> Bursts {
-        [Bursts::Exact, Bursts::Tailed][settings.get(Self::SETTING.name) as usize]
-    }
-
-    /// The requests of the seconds that burst, of `total` requests in `seconds`. The others have about
-    /// `base_per_s` each.
-    fn seconds(
-        self,
-        (seconds, total): (u64, u64),
-        base_per_s: u64,
-        peak_per_s: u64,
-        rng: &mut Rng,
-    ) -> Vec<u64> {
-        let surplus = total.saturating_sub(base_per_s * seconds);
-        if self == Bursts::Exact {
-            let count = surplus
-                .div_ceil(peak_per_s - base_per_s)
-                .min(total / peak_per_s)
-                .min(seconds.saturating_sub(1));
-            return vec![peak_per_s; count as usize];
-        }
-        let least_per_s = (2 * total / seconds.max(1)).min(peak_per_s);
-        let (mut counts, mut above, mut left) = (Vec::new(), 0, total);
-        while above < surplus && (counts.len() as u64) + 1 < seconds {
-            let is_first = counts.is_empty();
-            let count = if is_first { peak_per_s } else { pareto(least_per_s, peak_per_s, rng) };
-            if count > left {
-                break;
-            }
-            above += count - base_per_s;
-            left -= count;
-            counts.push(count);
-        }
-        // the peak is in one of them, not in the first
-        shuffle(&mut counts, rng);
-        counts
+        if settings.get(Self::SETTING.name) == 1 { Bursts::Tailed } else { Bursts::Exact }
     }
 }
 
-/// A number from `least` to `most`: that it is above x is about as likely as `least / x`.
-fn pareto(least: u64, most: u64, rng: &mut Rng) -> u64 {
-    const PARTS: u64 = 1 << 20;
-    // 1 / x lies evenly between 1 / most and 1 / least
-    let (least, most) = (u128::from(least), u128::from(most));
-    let part = u128::from(rng.below(PARTS));
-    let whole = u128::from(PARTS);
-    let drawn = least * most * whole / (least * whole + (most - least) * part);
-    u64::try_from(drawn).expect("at most the largest")
+/// What comes in one second.
+#[derive(Clone, Copy, Debug)]
+struct Second {
+    requests: u64,
+    is_burst: bool,
 }
 
 /// Arrival times in nanoseconds, ascending, the first at 0.
 #[derive(Clone, Debug)]
 pub(super) struct Timeline {
-    /// Requests in each second, in reverse order.
+    /// The seconds to come, in reverse order.
     seconds: Vec<Second>,
     second: u64,
+    /// The current second is part of a burst.
+    is_burst: bool,
     /// Ticks of the current second, descending.
     ticks: Vec<u64>,
-    /// The current second is one of a burst.
-    bursts: bool,
-    /// Requests that come together in such a second.
+    /// Requests that come together in a second that bursts.
     group: u64,
     within: Within,
     rng: Rng,
 }
 
-/// How many requests a second has.
-#[derive(Clone, Copy, Debug)]
-struct Second {
-    count: u64,
-    bursts: bool,
-}
-
-/// How requests lie in time, as settings say.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
-    pub(super) within: Within,
-    pub(super) bursts: Bursts,
-    /// Requests of a burst that come at the same instant.
-    pub(super) group: u64,
-}
-
-impl Shape {
-    #[cfg(test)]
-    fn within(within: Within) -> Shape {
-        Shape { within, bursts: Bursts::Exact, group: 1 }
-    }
-}
-
 impl Timeline {
-    /// `mean_per_s * seconds` requests, at most `peak_per_s` in any second.
+    /// `mean_per_s * seconds` requests, at most `peak_per_s` in any second, where they come in groups
+    /// of `group`.
     pub(super) fn new(
         seconds: u64,
         (mean_per_s, peak_per_s): (u64, u64),
-        shape: Shape,
+        bursts: Bursts,
+        group: u64,
+        within: Within,
         mut rng: Rng,
     ) -> Timeline {
         assert!(0 < mean_per_s && mean_per_s < peak_per_s, "the peak is above the mean");
-        let Shape { within, bursts, group } = shape;
-        let mut seconds = plan(seconds, mean_per_s, (peak_per_s, bursts), &mut rng);
+        let mut seconds = plan(seconds, (mean_per_s, peak_per_s), bursts, &mut rng);
         seconds.reverse();
         let group = group.max(1);
         let ticks = Vec::new();
-        Timeline { seconds, second: 0, ticks, bursts: false, group, within, rng }
+        Timeline { seconds, second: 0, is_burst: false, ticks, group, within, rng }
     }
 
-    /// Does the request that `next` gave last come in a second of a burst?
-    pub(super) fn bursts(&self) -> bool {
-        self.bursts
+    /// What comes in bursts, and what in quiet seconds, from here on.
+    pub(super) fn amounts(&self) -> (Amount, Amount) {
+        let of = |is_burst: bool| {
+            let seconds = self.seconds.iter().filter(|second| second.is_burst == is_burst);
+            seconds.fold(Amount::default(), |sum, second| sum.and_second(second.requests))
+        };
+        (of(true), of(false))
     }
 
-    /// The share of the seconds that burst, and of the requests in them, in millionths. Before the first request.
-    pub(super) fn burst_shares_ppm(&self) -> (u64, u64) {
-        let bursts = || self.seconds.iter().filter(|second| second.bursts);
-        let requests: u64 = self.seconds.iter().map(|second| second.count).sum();
-        let in_bursts: u64 = bursts().map(|second| second.count).sum();
-        let time = bursts().count() as u64 * 1_000_000 / (self.seconds.len() as u64).max(1);
-        (time, in_bursts * 1_000_000 / requests.max(1))
+    /// Does the latest arrival come in a burst?
+    pub(super) const fn is_burst(&self) -> bool {
+        self.is_burst
     }
 
     /// Draws when the requests of this second come.
-    fn draw(&mut self, Second { count, bursts }: Second) {
-        self.bursts = bursts;
+    fn draw(&mut self, Second { requests: count, is_burst }: Second) {
         let base = self.second * SECOND_TICKS;
-        let group = if bursts { self.group } else { 1 };
+        let group = if is_burst { self.group } else { 1 };
         let instants = count.div_ceil(group);
         let ticks = match self.within {
             Within::Even => (0..instants).map(|_| self.rng.below(SECOND_TICKS)).collect(),
             Within::Cascade => self.cascade(instants),
-            Within::Groups => self.groups(count),
+            Within::Groups => return self.draw_groups(base, count),
         };
-        let group = if self.within == Within::Groups { 1 } else { group };
         let mut left = count;
         for tick in ticks {
             let together = group.min(left);
@@ -220,20 +163,37 @@ impl Timeline {
         self.ticks.sort_unstable_by(|left, right| right.cmp(left));
     }
 
-    /// The instants of `count` requests that come in groups of geometric size.
-    fn groups(&mut self, count: u64) -> Vec<u64> {
-        const GOES_ON_PPM: u64 = 1_000_000 - 1_000_000 * 100 / GROUP_MEAN_HUNDREDTHS;
-        let mut instants = Vec::with_capacity(count as usize);
-        while (instants.len() as u64) < count {
-            let tick = self.rng.below(SECOND_TICKS);
-            let left = (count - instants.len() as u64).min(GROUP_MAX);
-            let mut size = 1;
-            while size < left && self.rng.chance_ppm(GOES_ON_PPM) {
-                size += 1;
+    /// Draws groups of this second. No two have the same instant, so that none grow together.
+    fn draw_groups(&mut self, base: u64, count: u64) {
+        assert!(count <= SECOND_TICKS / 2, "a second has instants for all groups");
+        let mut groups = Vec::new();
+        let mut left = count;
+        while left > 0 {
+            let mut together = 1;
+            while together < GROUP_MAX.min(left) && self.rng.below(GROUP_WHOLE) < GROUP_GOES_ON {
+                together += 1;
             }
-            instants.extend(std::iter::repeat_n(tick, size as usize));
+            groups.push(together);
+            left -= together;
         }
-        instants
+        let mut instants = BTreeSet::new();
+        while instants.len() < groups.len() {
+            instants.insert(base + self.rng.below(SECOND_TICKS));
+        }
+        for (&tick, together) in instants.iter().rev().zip(groups) {
+            self.ticks.extend(std::iter::repeat_n(tick, together as usize));
+        }
+    }
+
+    /// Moves the first arrival to 0. One of the groups moves as a whole.
+    fn begin_at_zero(&mut self) {
+        let Some(&first) = self.ticks.last() else { return };
+        let together = match self.within {
+            Within::Groups => self.ticks.iter().rev().take_while(|&&tick| tick == first).count(),
+            Within::Even | Within::Cascade => 1,
+        };
+        let later = self.ticks.len() - together;
+        self.ticks[later..].fill(0);
     }
 
     /// `count` instants of a second: each stretch, from the whole second on, has a busier half.
@@ -264,7 +224,8 @@ impl Timeline {
     /// Requests that have not arrived yet.
     #[cfg(test)]
     fn left(&self) -> u64 {
-        self.seconds.iter().map(|second| second.count).sum::<u64>() + self.ticks.len() as u64
+        let seconds = self.seconds.iter().map(|second| second.requests);
+        seconds.sum::<u64>() + self.ticks.len() as u64
     }
 }
 
@@ -274,11 +235,10 @@ impl Iterator for Timeline {
     fn next(&mut self) -> Option<u64> {
         while self.ticks.is_empty() {
             let second = self.seconds.pop()?;
+            self.is_burst = second.is_burst;
             self.draw(second);
-            if self.second == 0
-                && let Some(first) = self.ticks.last_mut()
-            {
-                *first = 0;
+            if self.second == 0 {
+                self.begin_at_zero();
             }
             self.second += 1;
         }
@@ -289,36 +249,77 @@ impl Iterator for Timeline {
 /// How many requests each second has.
 fn plan(
     seconds: u64,
-    mean_per_s: u64,
-    (peak_per_s, bursts): (u64, Bursts),
+    (mean_per_s, peak_per_s): (u64, u64),
+    bursts: Bursts,
     rng: &mut Rng,
 ) -> Vec<Second> {
     let total = seconds * mean_per_s;
-    let of_bursts = bursts.seconds((seconds, total), mean_per_s / 2, peak_per_s, rng);
-    let burst_seconds = of_bursts.len() as u64;
-    let left = total - of_bursts.iter().sum::<u64>();
-    let quiet = quiet_counts(seconds - burst_seconds, left, rng);
-    let mut of_bursts = of_bursts.into_iter();
-    let mut bursts = Vec::new();
-    let mut left = burst_seconds;
+    let mut burst_counts = match bursts {
+        Bursts::Exact => exact_counts(seconds, mean_per_s, peak_per_s),
+        Bursts::Tailed => tailed_counts(seconds, mean_per_s, peak_per_s, rng),
+    }
+    .into_iter();
+    let mut left = burst_counts.len() as u64;
+    let quiet_total = total - burst_counts.as_slice().iter().sum::<u64>();
+    let quiet = quiet_counts(seconds - left, quiet_total, rng);
+    let mut lengths = Vec::new();
     while left > 0 {
         let length = rng.between(1, BURST_SECONDS_MAX).min(left);
-        bursts.push(length);
+        lengths.push(length);
         left -= length;
     }
     // each burst is followed by a quiet second as long as there are some, so that none grow together
-    let loose = quiet.len().saturating_sub(bursts.len());
-    let mut order: Vec<u64> = bursts.into_iter().chain(std::iter::repeat_n(0, loose)).collect();
+    let loose = quiet.len().saturating_sub(lengths.len());
+    let mut order: Vec<u64> = lengths.into_iter().chain(std::iter::repeat_n(0, loose)).collect();
     shuffle(&mut order, rng);
     let mut quiet = quiet.into_iter();
-    let mut counts = Vec::new();
-    for burst in order {
-        let of_burst = of_bursts.by_ref().take(burst as usize);
-        counts.extend(of_burst.map(|count| Second { count, bursts: true }));
-        counts.extend(quiet.next().map(|count| Second { count, bursts: false }));
+    let mut plan = Vec::new();
+    for length in order {
+        let burst = burst_counts.by_ref().take(length as usize);
+        plan.extend(burst.map(|requests| Second { requests, is_burst: true }));
+        plan.extend(quiet.next().map(|requests| Second { requests, is_burst: false }));
     }
-    let planned = counts.iter().map(|second| second.count).sum::<u64>();
+    let planned = plan.iter().map(|second| second.requests).sum::<u64>();
     assert_eq!(planned, total, "every request has its second");
+    plan
+}
+
+/// Requests in a quiet second, in the mean. Guess: half of the mean of all seconds.
+const fn base_per_s(mean_per_s: u64) -> u64 {
+    mean_per_s / 2
+}
+
+/// The seconds of bursts, all at the peak.
+fn exact_counts(seconds: u64, mean_per_s: u64, peak_per_s: u64) -> Vec<u64> {
+    let base_per_s = base_per_s(mean_per_s);
+    let burst_seconds = ((mean_per_s - base_per_s) * seconds)
+        .div_ceil(peak_per_s - base_per_s)
+        .min(seconds * mean_per_s / peak_per_s)
+        .min(seconds.saturating_sub(1));
+    vec![peak_per_s; burst_seconds as usize]
+}
+
+/// The seconds of bursts, one at the peak and the others bounded Pareto from the mean rate to the
+/// peak. None if the run has fewer requests than the peak.
+///
+/// Of a bounded Pareto with alpha 1, the reciprocals are uniform. **Guess:** alpha and the least
+/// rate. A quiet second has at most three quarters of the mean rate, so that bursts stand out. There
+/// are so many seconds that the quiet ones are left with half of the mean.
+fn tailed_counts(seconds: u64, mean_per_s: u64, peak_per_s: u64, rng: &mut Rng) -> Vec<u64> {
+    let base_per_s = base_per_s(mean_per_s);
+    let mut excess_left = (mean_per_s - base_per_s) * seconds;
+    let mut total_left = seconds * mean_per_s;
+    let mut counts = Vec::new();
+    let mut count = peak_per_s;
+    while excess_left > 0 && count <= total_left && counts.len() as u64 + 1 < seconds {
+        counts.push(count);
+        total_left -= count;
+        excess_left = excess_left.saturating_sub(count - base_per_s);
+        let drawn = mean_per_s * peak_per_s / rng.between(mean_per_s, peak_per_s);
+        // the last takes no more than is left
+        count = drawn.min((base_per_s + excess_left).max(mean_per_s));
+    }
+    shuffle(&mut counts, rng);
     counts
 }
 
@@ -352,7 +353,7 @@ mod tests {
             (7, 2700, 9600),
         ] {
             let timeline =
-                Timeline::new(seconds, (mean, peak), Shape::within(Within::Even), Rng::new(9));
+                Timeline::new(seconds, (mean, peak), Bursts::Exact, 1, Within::Even, Rng::new(9));
             assert_eq!(timeline.left(), seconds * mean);
             let mut bins = vec![0u64; seconds as usize];
             let mut last = 0;
@@ -369,14 +370,69 @@ mod tests {
     }
 
     #[test]
+    fn tailed_bursts_have_one_second_at_the_peak_and_the_mean_of_all() {
+        for (seconds, mean, peak, seed) in [
+            (2700, 230, 3400, 1),
+            (1800, 2500, 9300, 1),
+            (1560, 3000, 11_100, 2),
+            (30, 230, 3400, 1),
+            (15, 230, 3400, 1),
+            (7, 2700, 9600, 1),
+            (4, 2500, 9300, 1),
+        ] {
+            let mut rng = Rng::new(seed);
+            let plan = plan(seconds, (mean, peak), Bursts::Tailed, &mut rng);
+            assert_eq!(plan.len() as u64, seconds);
+            let total: u64 = plan.iter().map(|second| second.requests).sum();
+            assert_eq!(total, seconds * mean, "the mean is exact");
+            assert_eq!(plan.iter().map(|second| second.requests).max(), Some(peak));
+            let (bursts, quiet): (Vec<Second>, Vec<Second>) =
+                plan.iter().partition(|second| second.is_burst);
+            assert!(bursts.iter().all(|second| (mean..=peak).contains(&second.requests)));
+            assert!(quiet.iter().all(|second| second.requests < mean), "bursts stand out");
+            let runs = plan.split(|second| !second.is_burst).map(<[Second]>::len);
+            assert!(runs.max() <= Some(5));
+            if seconds < 1000 {
+                continue;
+            }
+            let quiet_mean =
+                quiet.iter().map(|second| second.requests).sum::<u64>() / quiet.len() as u64;
+            assert!(quiet_mean.abs_diff(mean / 2) * 50 <= mean, "{quiet_mean} in quiet seconds");
+            // the share above x is (low * high / x - low) / (high - low)
+            for times in [2, 3] {
+                let above = bursts.iter().filter(|second| second.requests >= times * mean);
+                let permille = above.count() as u64 * 1000 / bursts.len() as u64;
+                let want = 1000 * (peak - times * mean) / (times * (peak - mean));
+                assert!(permille.abs_diff(want) <= 50, "{permille}, not {want}");
+            }
+            let at_peak = bursts.iter().filter(|second| second.requests == peak).count();
+            assert!((1..=4).contains(&at_peak), "{at_peak} of {}", bursts.len());
+        }
+    }
+
+    #[test]
+    fn tailed_bursts_are_those_of_the_seed_and_come_in_groups() {
+        let times = |seed| {
+            let rng = Rng::new(seed);
+            Timeline::new(60, (230, 3400), Bursts::Tailed, 100, Within::Even, rng)
+        };
+        assert!(times(1).eq(times(1)) && times(1).ne(times(2)));
+        let mut bins = vec![Vec::new(); 60];
+        times(1).for_each(|at_ns| bins[(at_ns / 1_000_000_000) as usize].push(at_ns));
+        assert_eq!(bins.iter().map(Vec::len).max(), Some(3400));
+        for bin in bins {
+            let mut instants = bin.clone();
+            instants.dedup();
+            let together = if bin.len() >= 230 { 100 } else { 1 };
+            assert!(instants.len() * together <= bin.len() + 200, "{}", instants.len());
+            assert!(together > 1 || instants.len() * 10 > bin.len() * 9);
+        }
+    }
+
+    #[test]
     fn bursts_come_in_groups() {
-        let times: Vec<u64> = Timeline::new(
-            60,
-            (230, 3400),
-            Shape { group: 100, ..Shape::within(Within::Even) },
-            Rng::new(9),
-        )
-        .collect();
+        let times: Vec<u64> =
+            Timeline::new(60, (230, 3400), Bursts::Exact, 100, Within::Even, Rng::new(9)).collect();
         assert_eq!(times.len(), 60 * 230, "the mean is kept");
         let mut bins = vec![Vec::new(); 60];
         for at_ns in times {
@@ -396,8 +452,9 @@ mod tests {
 
     #[test]
     fn a_cascade_keeps_the_seconds_and_bursts_within_them() {
-        let even = Timeline::new(60, (2500, 9300), Shape::within(Within::Even), Rng::new(9));
-        let cascade = Timeline::new(60, (2500, 9300), Shape::within(Within::Cascade), Rng::new(9));
+        let even = Timeline::new(60, (2500, 9300), Bursts::Exact, 1, Within::Even, Rng::new(9));
+        let cascade =
+            Timeline::new(60, (2500, 9300), Bursts::Exact, 1, Within::Cascade, Rng::new(9));
         let bins = |timeline: Timeline, bin_ns: u64| {
             let mut last = 0;
             let mut bins = std::collections::BTreeMap::<u64, u64>::new();
@@ -419,68 +476,67 @@ mod tests {
     }
 
     #[test]
-    fn a_run_too_short_for_a_burst_has_none() {
-        let timeline = Timeline::new(1, (230, 3400), Shape::within(Within::Even), Rng::new(9));
-        assert_eq!(timeline.count(), 230);
-    }
-
-    #[test]
-    fn groups_have_their_mean_and_no_more_than_their_most() {
-        let shape = Shape::within(Within::Groups);
-        let times: Vec<u64> = Timeline::new(60, (2500, 9300), shape, Rng::new(9)).collect();
-        assert_eq!(times.len(), 60 * 2500, "the mean is kept");
-        let mut sizes = std::collections::BTreeMap::<u64, u64>::new();
-        for at_ns in &times {
-            *sizes.entry(*at_ns).or_default() += 1;
-        }
-        let hundredths = times.len() as u64 * 100 / sizes.len() as u64;
-        assert!(hundredths.abs_diff(GROUP_MEAN_HUNDREDTHS) <= 5, "{hundredths}");
-        // two groups may share an instant of 10 us by chance, three hardly
-        let most = sizes.values().max().copied().unwrap_or(0);
-        assert!((15..2 * GROUP_MAX).contains(&most), "{most}");
-        let ones = sizes.values().filter(|count| **count == 1).count();
-        assert!((25..31).contains(&(ones * 100 / sizes.len())), "{ones}: 1 / 3.6 are alone");
-        let even = Timeline::new(60, (2500, 9300), Shape::within(Within::Even), Rng::new(9));
-        let by_second = |times: Vec<u64>| {
-            let mut bins = vec![0; 60];
-            times.iter().for_each(|at_ns| bins[(at_ns / 1_000_000_000) as usize] += 1);
-            bins
-        };
-        assert_eq!(by_second(times), by_second(even.collect()), "seconds are not touched");
-    }
-
-    #[test]
-    fn tailed_bursts_keep_the_mean_and_reach_the_peak_once() {
-        for (seconds, mean, peak) in
-            [(2700, 230, 3400), (1800, 2500, 9300), (1560, 3000, 11_100), (30, 230, 3400)]
+    fn groups_are_geometric_and_have_instants_of_their_own() {
+        for (seconds, mean, peak, seed) in
+            [(300, 230, 3400, 9), (60, 2500, 9300, 9), (60, 3000, 11_100, 1), (1, 230, 3400, 4)]
         {
-            let shape = Shape { bursts: Bursts::Tailed, ..Shape::within(Within::Even) };
-            let mut timeline = Timeline::new(seconds, (mean, peak), shape, Rng::new(9));
-            let (time_ppm, requests_ppm) = timeline.burst_shares_ppm();
-            let (mut bins, mut in_bursts) = (vec![0u64; seconds as usize], 0);
-            while let Some(at_ns) = timeline.next() {
+            let timeline = |within| {
+                Timeline::new(seconds, (mean, peak), Bursts::Exact, 1, within, Rng::new(seed))
+            };
+            let mut groups = std::collections::BTreeMap::<u64, u64>::new();
+            let mut bins = vec![0u64; seconds as usize];
+            let mut even = bins.clone();
+            for at_ns in timeline(Within::Groups) {
+                assert!(groups.last_entry().is_none_or(|last| *last.key() <= at_ns), "ascending");
+                *groups.entry(at_ns).or_default() += 1;
                 bins[(at_ns / 1_000_000_000) as usize] += 1;
-                in_bursts += u64::from(timeline.bursts());
             }
-            assert_eq!(bins.iter().sum::<u64>(), seconds * mean, "the mean is kept");
-            let at_peak = bins.iter().filter(|count| **count == peak).count();
-            let above = bins.iter().filter(|count| **count > peak).count();
-            assert_eq!((at_peak, above), (1, 0), "{seconds} s at {mean}");
-            let bursts = bins.iter().filter(|count| **count >= 2 * mean).count() as u64;
-            assert_eq!(bursts * 1_000_000 / seconds, time_ppm, "quiet seconds have less");
-            assert_eq!(in_bursts * 1_000_000 / (seconds * mean), requests_ppm);
+            timeline(Within::Even).for_each(|at_ns| even[(at_ns / 1_000_000_000) as usize] += 1);
+            assert_eq!(bins, even, "the seconds are kept");
+            assert_eq!(groups.keys().next(), Some(&0), "the first is at 0");
+            let (count, requests) = (groups.len() as u64, groups.values().sum::<u64>());
+            assert!(groups.values().all(|&together| together <= GROUP_MAX));
+            if seconds == 1 {
+                continue;
+            }
+            // the last group of a second is cut off, which takes 2 % where the seconds are short
+            let mean_permille = requests * 1000 / count;
+            assert!((3500..=3650).contains(&mean_permille), "{mean_permille} for {mean}");
+            assert!(groups.values().any(|&together| together == GROUP_MAX), "some are this great");
+            let single = groups.values().filter(|&&together| together == 1).count() as u64;
+            let permille = single * 1000 / count;
+            assert!((268..=292).contains(&permille), "5/18 are alone: {permille} per mille");
+            // even: as many groups begin in each quarter of the seconds
+            let mut quarters = [0u64; 4];
+            groups
+                .keys()
+                .for_each(|at_ns| quarters[(at_ns % 1_000_000_000 / 250_000_000) as usize] += 1);
+            assert!(quarters.iter().all(|quarter| quarter.abs_diff(count / 4) * 20 < count / 4));
         }
     }
 
     #[test]
-    fn a_number_of_the_tail_is_twice_as_large_half_as_often() {
-        let mut rng = Rng::new(3);
-        let drawn: Vec<u64> = (0..20_000).map(|_| pareto(100, 1_000_000, &mut rng)).collect();
-        assert!(drawn.iter().all(|count| (100..=1_000_000).contains(count)));
-        for (above, permille) in [(200, 500), (400, 250), (1000, 100)] {
-            let got = drawn.iter().filter(|count| **count >= above).count() * 1000 / drawn.len();
-            assert!(got.abs_diff(permille) <= 20, "{got} per mille of them are {above} or more");
+    fn the_first_group_is_at_zero_as_a_whole() {
+        let groups = (0..40).map(|seed| {
+            let rng = Rng::new(seed);
+            let timeline = Timeline::new(2, (2500, 9300), Bursts::Exact, 1, Within::Groups, rng);
+            timeline.take_while(|&at_ns| at_ns == 0).count()
+        });
+        let groups: Vec<usize> = groups.collect();
+        let sum = groups.iter().sum::<usize>();
+        assert!((80..=210).contains(&sum), "3.6 in the mean, not 1: {groups:?}");
+    }
+
+    #[test]
+    fn a_run_too_short_for_a_burst_has_none() {
+        for bursts in [Bursts::Exact, Bursts::Tailed] {
+            let timeline = Timeline::new(1, (230, 3400), bursts, 1, Within::Even, Rng::new(9));
+            assert_eq!(timeline.count(), 230);
+            let mut bins = [0u64; 14];
+            Timeline::new(14, (230, 3400), bursts, 1, Within::Even, Rng::new(9))
+                .for_each(|at_ns| bins[(at_ns / 1_000_000_000) as usize] += 1);
+            assert_eq!(bins.iter().sum::<u64>(), 14 * 230, "3,220 are less than the peak");
+            assert!(bins.iter().all(|&count| (80..600).contains(&count)), "{bins:?}");
         }
-        assert_eq!(pareto(7, 7, &mut rng), 7);
     }
 }
