@@ -122,8 +122,8 @@ fn check_names(row: &Row, files: &[SourceFile]) -> Vec<Finding> {
 pub(super) fn has_test(text: &str, name: &str) -> bool {
     let begin = format!("fn {name}(");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let places = lines.iter().enumerate().filter(|(_, line)| line.starts_with(&begin));
-    places.into_iter().any(|(at, _)| {
+    let mut places = lines.iter().enumerate().filter(|(_, line)| line.starts_with(&begin));
+    places.any(|(at, _)| {
         // attributes stand above it, perhaps with a comment between
         let above = lines[..at].iter().rev();
         above
