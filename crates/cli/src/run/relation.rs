@@ -162,6 +162,7 @@ impl Relation {
 
     /// Looks the values up and compares them.
     pub fn verdict(&self, look_up: &dyn Fn(&Path) -> Result<f64, String>) -> Verdict {
+        let published = self.purpose.known().and_then(|known| known.published);
         let values: Result<Vec<f64>, String> =
             self.terms.iter().map(|term| term.value(look_up)).collect();
         let values = match (values, self.test) {
@@ -170,7 +171,11 @@ impl Relation {
             (Err(_), Test::Count(..)) => {
                 self.terms.iter().map(|term| term.value(look_up).unwrap_or(f64::NAN)).collect()
             }
-            (Err(why), _) => return Verdict { ours: why, holds: false, error: None },
+            (Err(why), _) => {
+                // a number that did not come out is as far off as can be
+                let error = published.map(|_| f64::INFINITY);
+                return Verdict { ours: why, holds: false, error };
+            }
         };
         let holds = match self.test {
             Test::Within(bounds) => bounds.hold(values[0]),
@@ -184,7 +189,6 @@ impl Relation {
                 values.windows(2).all(|pair| pair[1] < pair[0] && pair[1] * factor <= pair[0])
             }
         };
-        let published = self.purpose.known().and_then(|known| known.published);
         let error = published.map(|published| error_factor(values[0], published));
         let ours = match self.test {
             Test::Count(bounds, _) => {
@@ -302,11 +306,12 @@ fn test(file: &file::Relation, terms: usize) -> Result<Test, &'static str> {
     }
     if file.order.is_some() {
         let least = if is_direction { DIRECTION_FACTOR } else { 1.0 };
-        let factor = file.least_factor.unwrap_or(least);
+        let given = file.least_factor.unwrap_or(1.0);
+        let factor = given.max(least);
         if bounds != Bounds::default() || file.cases.is_some() {
             return Err("at_least, at_most and cases go with value and count");
         }
-        if terms < 2 || factor < 1.0 || factor.is_nan() {
+        if terms < 2 || given < 1.0 || given.is_nan() {
             return Err("an order needs two values or more, and a least_factor of at least 1");
         }
         return match file.direction.as_ref().map(|direction| direction.get_ref().as_str()) {

@@ -56,7 +56,8 @@ pub struct Sharing {
 impl std::fmt::Debug for Sharing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut all = f.debug_struct("Sharing");
-        all.field("config", &self.config).field("traces", &self.traces).finish_non_exhaustive()
+        all.field("config", &self.config).field("traces", &self.traces);
+        all.field("skipped", &self.skipped).finish_non_exhaustive()
     }
 }
 

@@ -20,7 +20,10 @@ fn rows(runs: &Runs, papers: &[&str], most: f64) -> Vec<Row> {
     let mut each = Vec::new();
     for relation in runs.relations(papers) {
         let Some(error) = relation.error() else { continue };
-        errors.push(error);
+        // a drive that is reported beside the one that is used
+        if !relation.text("id").ends_with(".85us") {
+            errors.push(error);
+        }
         let what = format!(
             "{}: {}: {}",
             relation.text("id"),
@@ -30,6 +33,7 @@ fn rows(runs: &Runs, papers: &[&str], most: f64) -> Vec<Row> {
         each.push(Row::info(what, format!("{} ({error:.2}x)", relation.text("ours"))));
     }
     errors.sort_by(f64::total_cmp);
+    // of an even count the larger one of the two in the middle
     let median = errors.get(errors.len() / 2).copied().unwrap_or(f64::INFINITY);
     let mut rows = vec![Row::new(
         format!("{}: the median error of the inputs is at most {most}x", papers.join(" and ")),

@@ -21,6 +21,11 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
         rows.extend(scores(runs, papers, percent));
     }
     rows.push(claims(runs));
+    let wanted = ["no relation is skipped", "no file says why a relation does not hold that holds"];
+    for (wanted, ids) in wanted.into_iter().zip(runs.unsound()) {
+        let told = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+        rows.push(Row::new(wanted, told, ids.is_empty()));
+    }
     rows.extend(reasons(runs));
     Ok(rows)
 }
