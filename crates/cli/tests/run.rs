@@ -109,7 +109,11 @@ fn a_null_takes_away_what_is_no_merit() {
     let end = EXPERIMENT.find("[[relation]]\nid = \"T2").expect("it is there");
     let text = format!(
         "{}{}",
-        EXPERIMENT[..end].replace("\"T2\", \"T3\"", "\"T4\", \"T5\""),
+        EXPERIMENT[..end]
+            .replace("\"T2\", \"T3\"", "\"T4\", \"T5\"")
+            // long enough that the hard drive is known, and takes some of it
+            .replace("total=16MiB", "total=256MiB")
+            .replace("wd40ezrz", "wd100efax"),
         r#"
 [[relation]]
 id = "T4.moved"
@@ -123,11 +127,11 @@ at_most = 0.99
 [[relation]]
 id = "T5.count"
 what = "writes of the workload"
-paper = "4096"
+paper = "4096, half of them"
 rule = "amount"
 value = "burst/ssd-first/write.count"
 kind = "calibrates"
-published = 2048.0
+published = 4096.0
 source = "nowhere"
 "#
     );
