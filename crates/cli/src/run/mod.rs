@@ -72,6 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let nulls = nulls(&experiments, arguments.null);
     let results = work::run_all(experiments.iter().chain(&nulls))?;
+    check_nulls(&nulls, &results)?;
     if let Some(path) = &arguments.details {
         write_details(path, &experiments, &results)?;
     }
@@ -110,6 +111,21 @@ fn nulls(experiments: &[Experiment], asked: bool) -> Vec<Experiment> {
             .collect()
     };
     if asked { experiments.iter().flat_map(of_one).collect() } else { Vec::new() }
+}
+
+/// A null that could not be run shows nothing, so the score must not count it.
+fn check_nulls(nulls: &[Experiment], results: &Results) -> Result<(), Failure> {
+    for experiment in nulls {
+        for case in experiment.cases.iter().filter(|case| case.kind.skipped().is_none()) {
+            for (label, which) in case.kind.runs() {
+                if let Err(why) = &results[&work::key(&case.kind, which)] {
+                    let place = format!("{}, {}/{label}", experiment.name, case.name);
+                    return Err(Failure::Failed(anyhow!("{place} with a null failed: {why}")));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn write_details(

@@ -110,6 +110,8 @@ pub struct Verdict {
     pub holds: bool,
     /// How far our number is from the paper's, where it calibrates: a factor of at least 1.
     pub error: Option<f64>,
+    /// There is a number to judge.
+    pub has_value: bool,
 }
 
 impl Relation {
@@ -174,7 +176,7 @@ impl Relation {
             (Err(why), _) => {
                 // a number that did not come out is as far off as can be
                 let error = published.map(|_| f64::INFINITY);
-                return Verdict { ours: why, holds: false, error };
+                return Verdict { ours: why, holds: false, error, has_value: false };
             }
         };
         let holds = match self.test {
@@ -197,7 +199,8 @@ impl Relation {
             }
             _ => self.list(&values),
         };
-        Verdict { ours, holds, error }
+        let has_value = values.iter().any(|value| !value.is_nan());
+        Verdict { ours, holds, error, has_value }
     }
 
     fn list(&self, values: &[f64]) -> String {

@@ -5,7 +5,7 @@
 use super::experiment::{Case, Experiment, Kind, Replay, Which};
 use super::instead::{self, in_place_of_policies};
 use super::null::Null;
-use super::purpose::Cause;
+use super::purpose::{Cause, Purpose};
 use super::relation::{Path, Relation, Verdict};
 use super::row::Row;
 use super::score::Score;
@@ -87,13 +87,13 @@ fn told(experiment: &Experiment, results: &Results, with_nulls: bool) -> Told {
         .relations
         .iter()
         .map(|relation| {
-            let passes = |(null, instead): &(Null, Experiment)| {
+            let under = |(null, instead): &(Null, Experiment)| {
                 let look_up = |path: &Path| instead::look_up(instead, Some(*null), results, path);
-                relation.verdict(&look_up).holds.then_some(null.name())
+                (null.name(), relation.verdict(&look_up))
             };
+            let under: Vec<(&'static str, Verdict)> = nulls.iter().map(under).collect();
             let look_up = |path: &Path| instead::look_up(experiment, None, results, path);
-            let holds_under = nulls.iter().filter_map(passes).collect();
-            row(experiment, relation, relation.verdict(&look_up), holds_under)
+            row(experiment, relation, relation.verdict(&look_up), &under)
         })
         .collect();
     relations.extend(experiment.missing().map(|item| Row {
@@ -122,11 +122,17 @@ fn row(
     experiment: &Experiment,
     relation: &Relation,
     verdict: Verdict,
-    holds_under: Vec<&'static str>,
+    under: &[(&'static str, Verdict)],
 ) -> Row {
     let case = |path: &Path| experiment.cases.iter().find(|case| case.name == path.case);
     let skipped = relation.paths().find_map(|path| case(path)?.kind.skipped());
     let stands = !verdict.holds;
+    let named = |is_meant: fn(&Verdict) -> bool| {
+        under.iter().filter(|(_, verdict)| is_meant(verdict)).map(|(name, _)| *name).collect()
+    };
+    let holds_under: Vec<&'static str> = named(|verdict| verdict.holds);
+    // a null that has no such number shows nothing
+    let fails_under: Vec<&'static str> = named(|verdict| verdict.has_value && !verdict.holds);
     Row {
         id: relation.id.clone(),
         what: relation.what.clone(),
@@ -139,7 +145,11 @@ fn row(
         published: relation.purpose.known().and_then(|known| known.published),
         source: relation.purpose.known().map(|known| known.source.clone()),
         error: verdict.error,
+        tells_apart: relation.purpose == Purpose::Scores
+            && holds_under.is_empty()
+            && !fails_under.is_empty(),
         holds_under,
+        fails_under,
         is_stale: relation.why.is_some() && verdict.holds,
         skipped: skipped.is_some(),
     }

@@ -25,6 +25,10 @@ pub struct Row {
     pub error: Option<f64>,
     /// The nulls under which it holds, too.
     pub holds_under: Vec<&'static str>,
+    /// The nulls under which it does not hold.
+    pub fails_under: Vec<&'static str>,
+    /// It tells a policy from none: it scores, some null fails it, and none passes it.
+    pub tells_apart: bool,
     /// Its file says why it does not hold, and it does.
     pub is_stale: bool,
     /// It is about a case that could not be run here: it counts neither way.

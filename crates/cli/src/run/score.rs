@@ -1,6 +1,7 @@
 //! What is the number of relations that hold worth?
 //!
-//! All that score are counted first. Then only those that no null passes: they tell a policy from none.
+//! All that score are counted first. Then only those that a null fails and none passes: they tell a policy
+//! from none. What no null has a number for is told apart from neither, and is counted by itself.
 //! What calibrates and what is built in never counts. Errors of what calibrates are summed up by their median.
 
 use super::row::Row;
@@ -21,8 +22,10 @@ pub struct Share {
 pub struct Score {
     /// Relations that score, skipped ones left out.
     pub scored: Share,
-    /// Those that no null passes. None: no null was run.
+    /// Those that a null fails and none passes. None: no null was run.
     pub discriminating: Option<Share>,
+    /// Those for which no null has a number.
+    pub without_null: Option<Share>,
     /// Relations that compare an input with a paper.
     pub calibrates: Share,
     /// The median of how far the inputs are from the paper's numbers, a factor. None: there is no number.
@@ -52,12 +55,14 @@ impl Score {
     pub fn of<'a>(rows: impl Iterator<Item = &'a Row>, with_nulls: bool) -> Score {
         let rows: Vec<&Row> = rows.filter(|row| !row.skipped).collect();
         let of_kind = |kind: &'static str| rows.iter().copied().filter(move |r| r.kind == kind);
-        let told_apart = || of_kind("scores").filter(|row| row.holds_under.is_empty());
+        let told_apart = || of_kind("scores").filter(|row| row.tells_apart);
+        let untold = |row: &&Row| row.holds_under.is_empty() && row.fails_under.is_empty();
         let mut errors: Vec<f64> = rows.iter().filter_map(|row| row.error).collect();
         errors.sort_by(f64::total_cmp);
         Score {
             scored: Share::of(of_kind("scores")),
             discriminating: with_nulls.then(|| Share::of(told_apart())),
+            without_null: with_nulls.then(|| Share::of(of_kind("scores").filter(untold))),
             calibrates: Share::of(of_kind("calibrates")),
             error_median: median(&errors),
             error_max: errors.last().copied(),
@@ -81,6 +86,9 @@ impl Score {
                 apart.all,
                 apart.percent()
             );
+        }
+        if let Some(Share { all, hold }) = self.without_null.filter(|share| share.all > 0) {
+            let _ = writeln!(text, "{hold} of {all} for which no null has a number hold");
         }
         if self.calibrates.all > 0 {
             let Share { all, hold } = self.calibrates;
@@ -116,7 +124,10 @@ mod tests {
     use super::*;
 
     fn row(kind: &'static str, holds: bool, under: &[&'static str], error: Option<f64>) -> Row {
-        Row { kind, holds, holds_under: under.to_vec(), error, ..Row::default() }
+        let tells_apart = kind == "scores" && under.is_empty();
+        let fails_under = if tells_apart { vec!["lru"] } else { Vec::new() };
+        let holds_under = under.to_vec();
+        Row { kind, holds, holds_under, fails_under, tells_apart, error, ..Row::default() }
     }
 
     #[test]
@@ -126,6 +137,7 @@ mod tests {
             row("scores", true, &["random"], None),
             row("scores", false, &[], None),
             row("scores", false, &["random", "lru"], None),
+            Row { kind: "scores", holds: true, ..Row::default() },
             row("calibrates", true, &[], Some(1.5)),
             row("calibrates", false, &[], Some(4.0)),
             row("calibrates", true, &[], None),
@@ -133,14 +145,16 @@ mod tests {
             Row { skipped: true, ..row("scores", true, &[], Some(99.0)) },
         ];
         let score = Score::of(rows.iter(), true);
-        assert_eq!(score.scored, Share { all: 4, hold: 2 });
+        assert_eq!(score.scored, Share { all: 5, hold: 3 });
+        assert_eq!(score.without_null, Some(Share { all: 1, hold: 1 }));
         assert_eq!(score.discriminating, Some(Share { all: 2, hold: 1 }));
         assert_eq!(score.calibrates, Share { all: 3, hold: 2 });
         assert_eq!((score.error_median, score.error_max), (Some(2.75), Some(4.0)));
         assert_eq!(score.built_in, Share { all: 1, hold: 1 });
         let text = score.text();
         for part in [
-            "2 of 4 relations hold (50 %)",
+            "3 of 5 relations hold (60 %)",
+            "1 of 1 for which no null has a number hold",
             "1 of 2 that no null passes hold (50 %)",
             "2 of 3 that calibrate hold; the inputs are 2.75x off in the median, 4.00x at most",
             "1 of 1 that are built in hold",

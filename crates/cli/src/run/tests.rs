@@ -1,6 +1,9 @@
 //! Are wrong experiments told as such?
 
 use super::experiment::Experiment;
+use super::instead;
+use super::null::Null;
+use super::relation::Path;
 
 const SOUND: &str = r#"
 name = "one"
@@ -196,7 +199,7 @@ fn nulls_stand_in_the_place_of_policies() {
         let text = SOUND.replace("items =", &format!("nulls = [{nulls}]\nitems ="));
         let text = text.replace("policies = [", &format!("policies = [{policies}"));
         let experiment = Experiment::parse(&text).unwrap_or_else(|fault| panic!("{}", fault.text));
-        let instead = super::instead::in_place_of_policies(experiment.nulls[0], &experiment);
+        let instead = instead::in_place_of_policies(experiment.nulls[0], &experiment);
         let runs = |experiment: &Experiment| -> Vec<(String, String)> {
             let kind = &experiment.cases[0].kind;
             let of_one =
@@ -224,4 +227,93 @@ fn nulls_stand_in_the_place_of_policies() {
     assert_eq!(of_cache, same, "a cache is its own null");
     let (before, after) = told("\"random\"", tiered);
     assert_eq!(before, after, "random placement is arithmetic");
+}
+
+/// Random placement takes the drives' own times by share, and an always-fast predictor finds the fast writes alone.
+#[test]
+fn nulls_that_do_not_run_have_their_values() {
+    let text = SOUND
+        .replace("name = \"b\"\n", "name = \"b\"\nssd_share = \"25%\"\n")
+        .replace("policies = [", "policies = [\"hdd-only\", \"ssd-only\", ");
+    let experiment = Experiment::parse(&text).expect("sound");
+    let kind = &experiment.cases[0].kind;
+    let took = [100.0, 10.0, 55.0, 66.0];
+    let results: super::work::Results = std::iter::zip(kind.runs(), took)
+        .map(|((_, which), took)| {
+            (super::work::key(kind, which), Ok(serde_json::json!({ "elapsed_ns": took, "x": 1.0 })))
+        })
+        .collect();
+    let value = |null: Option<Null>, policy: &str, field: &str| {
+        let path = Path { case: "b".into(), policy: policy.into(), field: field.into() };
+        instead::look_up(&experiment, null, &results, &path)
+    };
+    assert_eq!(value(None, "d", "elapsed_ns"), Ok(66.0));
+    assert_eq!(value(Some(Null::Random), "d", "elapsed_ns"), Ok(77.5), "3/4 of 100 and 1/4 of 10");
+    assert_eq!(value(Some(Null::Random), "hdd-only", "elapsed_ns"), Ok(100.0), "a drive alone");
+    assert!(value(Some(Null::Random), "d", "x").is_err(), "random placement has times alone");
+
+    let predictor = SOUND
+        .replace(
+            "workload = \"synth:zipf:requests=100\"\nssd = [\"960evo\"]\n",
+            "kind = \"predictor\"\n",
+        )
+        .replace(
+            "value = \"b/d/write.p99_ns\"\nover = \"b/ssd-first/write.p99_ns\"",
+            "value = \"b/predictor/recall.slow\"",
+        );
+    let policies = predictor.find("policies = [").expect("a list");
+    let end = predictor[policies..].find('\n').expect("a line") + policies;
+    let predictor = predictor
+        .replace(&predictor[policies..end], "size = \"64KiB\"\nrounds = 2\nround_bytes = 1048576");
+    let experiment = Experiment::parse(&predictor).unwrap_or_else(|fault| panic!("{}", fault.text));
+    assert_eq!(experiment.nulls, [Null::AlwaysFast]);
+    let recall = ["recall.fast", "recall.mid", "recall.slow"].map(|field| {
+        let path = Path { case: "b".into(), policy: "predictor".into(), field: field.into() };
+        instead::look_up(&experiment, Some(Null::AlwaysFast), &results, &path)
+    });
+    assert_eq!(recall, [Ok(1.0), Ok(0.0), Ok(0.0)]);
+}
+
+/// Where nobody is protected, every order is served as the requests come, by one drive.
+#[test]
+fn unprotected_clients_have_one_drive_and_one_order() {
+    let text = r#"
+name = "one"
+title = "t"
+source = "s"
+about = "a"
+items = ["I1"]
+[[case]]
+name = "b"
+kind = "sharing"
+ssd = ["510"]
+size = "16GB"
+pair = { period = "10s" }
+orders = ["edf", "fifo"]
+[[case.stream]]
+name = "rr"
+does = "random-read"
+size = "4KiB"
+[[relation]]
+id = "I1.b"
+what = "w"
+paper = "more"
+rule = "direction"
+value = "b/edf/reads.per_s"
+over = "b/fifo/reads.per_s"
+at_least = 1.01
+"#;
+    let experiment = Experiment::parse(text).unwrap_or_else(|fault| panic!("{}", fault.text));
+    assert_eq!(experiment.nulls, [Null::Unprotected]);
+    let instead = instead::in_place_of_policies(Null::Unprotected, &experiment);
+    let keys = |experiment: &Experiment| {
+        let kind = &experiment.cases[0].kind;
+        let of_one = |(_, which)| super::work::key(kind, which);
+        kind.runs().into_iter().map(of_one).collect::<Vec<String>>()
+    };
+    let (before, after) = (keys(&experiment), keys(&instead));
+    assert_ne!(before[0], before[1]);
+    assert_eq!(after[0], after[1], "both orders are one run");
+    assert_ne!(after[1], before[1], "of one drive in the place of two");
+    assert!(!after[0].contains("pair: Some"), "{}", after[0]);
 }

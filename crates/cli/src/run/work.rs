@@ -9,7 +9,6 @@ use indicatif::ProgressBar;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use tandem_drives::study::staircase;
 use tandem_engine::bcw::predictor::WriteState;
 use tandem_sim::prediction::predict;
@@ -33,27 +32,7 @@ pub fn key(case: &Kind, which: Which<'_>) -> String {
             if let Which::Choice(choice) = which {
                 config = configured(choice, config);
             }
-            let mut text = format!(
-                "{} {:?} {:?} {:?} {:?} ",
-                replay.workload, replay.speedup, config.steer, config.tier, config.volume_tiers
-            );
-            for drive in config.ssds.iter().chain(&config.hdds) {
-                let _ = write!(text, "{} {:?} ", drive.spec.name, drive.size_bytes);
-            }
-            let _ = write!(
-                text,
-                "{:?} {:?} {:?} {:?} {} {:?} {:?} {:?} {}",
-                config.placement,
-                config.ssd_state,
-                config.resident,
-                config.durability,
-                config.seed,
-                config.budgets,
-                config.closed_loop,
-                config.read_back,
-                config.at_home
-            );
-            text
+            format!("{} {:?} {config:?}", replay.workload, replay.speedup)
         }
     }
 }

@@ -94,9 +94,9 @@ impl<'a> Relation<'a> {
         self.text("kind") == "scores"
     }
 
-    /// No null passes it.
+    /// A null fails it, and none passes it.
     pub(super) fn tells_apart(&self) -> bool {
-        self.scores() && self.0["holds_under"].as_array().is_some_and(Vec::is_empty)
+        self.0["tells_apart"] == true
     }
 
     /// How far the input is from the paper's number. A number that did not come out is infinitely far.
