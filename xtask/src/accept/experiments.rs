@@ -29,6 +29,14 @@ pub(super) fn files(paper: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Relations of commit 7e05906, as experiments/relations.txt lists them: none may go.
+pub(super) fn ids_of_before(paper: &str) -> Result<Vec<String>> {
+    let path = cargo::root().join("experiments/relations.txt");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let of_paper = text.lines().filter(|line| line.starts_with(&format!("{paper}-")));
+    Ok(of_paper.filter_map(|line| line.split('\t').nth(1)).map(str::to_owned).collect())
+}
+
 /// Runs them.
 pub(super) fn run(files: &[PathBuf]) -> Result<Told> {
     let tandem = cargo::build_tandem(true)?;
@@ -58,9 +66,9 @@ fn text<'a>(relation: &'a Value, name: &str) -> &'a str {
 }
 
 impl Told {
-    /// Relations in all.
-    pub fn count(&self) -> usize {
-        self.relations.len()
+    /// Is there a relation of this id?
+    pub fn has(&self, id: &str) -> bool {
+        self.relations.iter().any(|relation| text(relation, "id") == id)
     }
 
     /// So many percent hold, for the others their files say why not; each of these is named.

@@ -17,6 +17,9 @@ const FALL: [&str; 1] = ["at_most"];
 /// What else a relation asks: it must be the same.
 const SAME: [&str; 5] = ["value", "over", "order", "count", "direction"];
 
+/// What a relation is for, where it does not score.
+const KIND: &str = "kind";
+
 /// What a relation asks, key by key.
 type Asked = BTreeMap<String, String>;
 
@@ -26,7 +29,8 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     let text = read_to_string(&path).with_context(|| path.display().to_string())?;
     let before = listed(&text)?;
     let mut now: BTreeMap<String, BTreeMap<String, Asked>> = BTreeMap::new();
-    let (mut gone, mut looser, mut tighter) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut gone, mut looser, mut tighter, mut scores_no_more) =
+        (Vec::new(), Vec::new(), 0, BTreeMap::<&str, u64>::new());
     for (file, id, asked) in &before {
         if !now.contains_key(file) {
             let path = folder.join(format!("{file}.toml"));
@@ -35,11 +39,15 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
         }
         match now[file].get(id) {
             None => gone.push(id.clone()),
-            Some(today) if today == asked => {}
+            Some(today) if without_kind(today) == *asked => {}
             Some(today) => match loosened(asked, today) {
                 Some(key) => looser.push(format!("{id} ({key})")),
-                None => tighter.push(id.clone()),
+                None => tighter += 1,
             },
+        }
+        // every one of them scored then
+        if now[file].get(id).is_some_and(|asked| asked.contains_key(KIND)) {
+            *scores_no_more.entry(file).or_default() += 1;
         }
     }
     let list = |ids: &[String]| if ids.is_empty() { "none".into() } else { ids.join(", ") };
@@ -50,7 +58,15 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
             gone.is_empty() && !before.is_empty(),
         ),
         Row::new("none of them is looser", list(&looser), looser.is_empty()),
-        Row::info("tighter than then", list(&tighter)),
+        Row::info("tighter than then", format!("{tighter}")),
+        Row::info(
+            "of them calibrate or are built in now, so that they score no more",
+            scores_no_more
+                .iter()
+                .map(|(file, count)| format!("{file} {count}"))
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
     ])
 }
 
@@ -80,7 +96,7 @@ fn relations(text: &str) -> Result<BTreeMap<String, Asked>> {
     let mut all = BTreeMap::new();
     for relation in list.into_iter().flatten() {
         let id = relation.get("id").and_then(Value::as_str).context("a relation without id")?;
-        let keys = SAME.iter().chain(&RISE).chain(&FALL);
+        let keys = SAME.iter().chain(&RISE).chain(&FALL).chain(&[KIND]);
         let asked = keys.filter_map(|key| Some(((*key).to_owned(), plain(relation.get(*key)?))));
         all.insert(id.to_owned(), asked.collect());
     }
@@ -96,6 +112,10 @@ fn plain(value: &Value) -> String {
         Value::Float(number) => number.to_string(),
         other => other.to_string(),
     }
+}
+
+fn without_kind(asked: &Asked) -> Asked {
+    asked.iter().filter(|(key, _)| *key != KIND).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
 /// The key that asks less than before, if one does.
