@@ -28,9 +28,6 @@ const SECONDS: u64 = 600;
 /// Mean accesses of a chunk that is rarely accessed: of a Poisson distribution with this mean, 99 %
 /// are less than 10.
 const RARE_ACCESSES: u64 = 4;
-/// Peak over mean. Guess.
-const PEAK: u64 = 3;
-
 /// Sizes and their weights.
 type Shape = &'static [(u64, u64)];
 
@@ -57,6 +54,21 @@ const READS: Shape = &[
     (128 * KIB, 10),
     (256 * KIB, 6),
     (512 * KIB, 4),
+    (1024 * KIB, 2),
+];
+
+/// Mostly small ones: 14 % are of 64 KiB or more. **Guess**, near the read latencies of [SERW slide
+/// "Motivation"]: a read of 64 KiB takes a modelled SM961 0.2 ms, and A nodes have a p90 of 0.3 ms.
+const SMALL_READS: Shape = &[
+    (512, 100),
+    (4 * KIB, 340),
+    (8 * KIB, 160),
+    (16 * KIB, 160),
+    (32 * KIB, 100),
+    (64 * KIB, 80),
+    (128 * KIB, 35),
+    (256 * KIB, 17),
+    (512 * KIB, 6),
     (1024 * KIB, 2),
 ];
 
@@ -124,6 +136,25 @@ const SETTINGS: &[Setting] = &[
         kind: Kind::Time { least_ns: 1_000_000_000, most_ns: 86_400_000_000_000 },
         summary: "whole seconds; rates and mean size stay",
     },
+    Setting {
+        name: "rate",
+        default: "100",
+        kind: Kind::Count { least: 1, most: 1000 },
+        summary: "requests per second, in percent of the node's; for the node's bytes, a duration of 600s / rate",
+    },
+    Setting {
+        name: "peak",
+        default: "3",
+        kind: Kind::Count { least: 2, most: 100 },
+        summary: "the rate in the busiest second, over the mean rate",
+    },
+    Setting {
+        name: "reads",
+        default: "wide",
+        kind: Kind::Choice(&["wide", "small"]),
+        summary: "sizes of reads, 512 B to 1 MiB: 34 % of 64 KiB or more, or 14 %",
+    },
+    Bursts::SETTING,
     Within::SETTING,
 ];
 
@@ -132,7 +163,8 @@ impl Node {
         let seconds = settings.get("duration") / 1_000_000_000;
         let writes = self.write_bytes / mean(self.write_sizes);
         let reads = self.reads_per_s.map_or(writes, |per_s| per_s * SECONDS);
-        let mean_per_s = (writes + reads) / SECONDS;
+        let mean_per_s = ((writes + reads) / SECONDS * settings.get("rate") / 100).max(1);
+        let read_sizes = if settings.get("reads") == 1 { SMALL_READS } else { READS };
         let rare = |percent: u64, accesses: u64, total: u64| Chunks {
             rare: (CHUNKS * percent).div_ceil(100),
             rare_ppm: (CHUNKS * percent).div_ceil(100) * accesses * 1_000_000 / total,
@@ -140,8 +172,8 @@ impl Node {
         Ok(Workload::new(Requests {
             timeline: Timeline::new(
                 seconds,
-                (mean_per_s, mean_per_s * PEAK),
-                Bursts::Exact,
+                (mean_per_s, mean_per_s * settings.get("peak")),
+                Bursts::of(settings),
                 1,
                 Within::of(settings),
                 rng.split(1),
@@ -149,7 +181,7 @@ impl Node {
             kinds: Deck::new(rng.split(2)),
             write_share_ppm: writes * 1_000_000 / (writes + reads),
             write_sizes: Drawn::new(self.write_sizes, rng.split(3)),
-            read_sizes: Drawn::new(READS, rng.split(4)),
+            read_sizes: Drawn::new(read_sizes, rng.split(4)),
             written: rare(self.rarely_written_percent, self.rare_writes, writes),
             read: rare(self.rarely_read_percent, RARE_ACCESSES, reads),
             ends: vec![0; CHUNKS as usize],

@@ -265,6 +265,26 @@ fn serw_nodes_have_the_decks_bytes_sizes_and_chunks() {
     }
 }
 
+#[test]
+fn a_serw_node_may_be_slower_with_another_peak_and_smaller_reads() {
+    let node = totals("serw-b1:duration=40s");
+    let slower = totals("serw-b1:duration=200s,rate=20,peak=6,reads=small");
+    within(slower.requests, node.requests, 2, "the requests stay");
+    within(slower.write_bytes, node.write_bytes, 2, "and the bytes that are written");
+    let busiest = |totals: &Totals| totals.bins.iter().copied().max().unwrap_or(0);
+    let mean_of_200 = slower.requests / 200;
+    within(busiest(&node), node.requests / 40 * 3, 2, "three times the mean is the default");
+    within(busiest(&slower), mean_of_200 * 6, 2, "six times");
+    let mean_read = |totals: &Totals| totals.read_bytes / (totals.requests - totals.writes);
+    within(mean_read(&node), 87_030, 2, "sizes and weights of the wide ones");
+    within(mean_read(&slower), 28_183, 2, "and of the small ones");
+    let tailed = totals("serw-b1:duration=200s,rate=20,peak=6,bursts=tailed");
+    within(tailed.requests, slower.requests, 1, "a heavy tail keeps the mean");
+    let at_peak = |totals: &Totals| totals.bins.iter().filter(|&&b| b > mean_of_200 * 5).count();
+    assert!(at_peak(&tailed) < at_peak(&slower) / 2, "and has fewer seconds near the peak");
+    assert!(build("serw-b1:peak=1", 1).is_err() && build("serw-b1:rate=0", 1).is_err());
+}
+
 /// [SERW slide "Motivation"]: reads of some intensity, writes at an interval, or none.
 #[test]
 fn mixed_has_its_reads_and_its_writes() {

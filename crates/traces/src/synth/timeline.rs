@@ -16,7 +16,6 @@ use super::TICK_NS;
 use super::intensity::Amount;
 use super::settings::{Kind, Setting, Settings};
 use super::sizes::shuffle;
-use std::collections::BTreeSet;
 use tandem_block::Rng;
 
 const SECOND_TICKS: u64 = 1_000_000_000 / TICK_NS;
@@ -47,7 +46,7 @@ pub(super) enum Within {
     Even,
     /// In bursts of bursts, as in real traces.
     Cascade,
-    /// In groups, each at an instant of its own. Each instant is as likely as any other.
+    /// In groups, as far from one another within a second.
     Groups,
 }
 
@@ -57,7 +56,7 @@ impl Within {
         default: "even",
         kind: Kind::Choice(&["even", "cascade", "groups"]),
         summary: "within a second: any instant is as likely as another, or bursts of bursts as measured in real \
-                  traces, or groups of 3.6 requests in the mean, 24 at most, each at one instant",
+                  traces, or groups of 3.6 requests in the mean, 24 at most, each at one instant and as far from the next",
     };
 
     pub(super) fn of(settings: &Settings) -> Within {
@@ -163,7 +162,7 @@ impl Timeline {
         self.ticks.sort_unstable_by(|left, right| right.cmp(left));
     }
 
-    /// Draws groups of this second. No two have the same instant, so that none grow together.
+    /// Draws groups of this second, as far from one another, so that none grow together.
     fn draw_groups(&mut self, base: u64, count: u64) {
         assert!(count <= SECOND_TICKS / 2, "a second has instants for all groups");
         let mut groups = Vec::new();
@@ -176,11 +175,10 @@ impl Timeline {
             groups.push(together);
             left -= together;
         }
-        let mut instants = BTreeSet::new();
-        while instants.len() < groups.len() {
-            instants.insert(base + self.rng.below(SECOND_TICKS));
-        }
-        for (&tick, together) in instants.iter().rev().zip(groups) {
+        let apart = SECOND_TICKS / groups.len().max(1) as u64;
+        let first = base + self.rng.below(apart);
+        for (index, together) in groups.into_iter().enumerate().rev() {
+            let tick = first + index as u64 * apart;
             self.ticks.extend(std::iter::repeat_n(tick, together as usize));
         }
     }
@@ -506,6 +504,13 @@ mod tests {
             let single = groups.values().filter(|&&together| together == 1).count() as u64;
             let permille = single * 1000 / count;
             assert!((268..=292).contains(&permille), "5/18 are alone: {permille} per mille");
+            for second in 1..seconds {
+                let second = second * 1_000_000_000..(second + 1) * 1_000_000_000;
+                let instants: Vec<u64> = groups.range(second).map(|(&at_ns, _)| at_ns).collect();
+                let apart_ns = instants[1] - instants[0];
+                assert!(instants.windows(2).all(|two| two[1] - two[0] == apart_ns));
+                assert_eq!(apart_ns, 1_000_000_000 / TICK_NS / instants.len() as u64 * TICK_NS);
+            }
             // even: as many groups begin in each quarter of the seconds
             let mut quarters = [0u64; 4];
             groups
