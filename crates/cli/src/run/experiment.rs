@@ -12,6 +12,7 @@ use crate::policy;
 use crate::replay::arguments::{choices, named};
 use crate::report::names::placement_name;
 use crate::toml_fault::{self, Fault};
+use std::collections::BTreeSet;
 use tandem_block::{DurabilityClass, ObjectId, Quantity};
 use tandem_drives::spec;
 use tandem_engine::{Placement, SteerConfig, TierConfig};
@@ -156,6 +157,26 @@ pub struct Staircase {
     pub spec: spec::HddSpec,
     /// Bytes of each write.
     pub size_bytes: u64,
+}
+
+/// The same experiment with only those runs that a relation names, and with runs of a drive alone,
+/// which the null `random` is computed from.
+pub fn with_named_runs_only(mut experiment: Experiment) -> Experiment {
+    let paths = experiment.relations.iter().flat_map(Relation::paths);
+    let named: BTreeSet<(&str, &str)> =
+        paths.map(|path| (path.case.as_str(), path.policy.as_str())).collect();
+    experiment.cases.retain(|case| named.iter().any(|(name, _)| *name == case.name));
+    for Case { name, kind } in &mut experiment.cases {
+        let is_named = |label: &str| named.contains(&(name.as_str(), label));
+        match kind {
+            Kind::Replay(replay) => replay
+                .policies
+                .retain(|choice| is_named(&choice.label) || super::instead::is_line(choice)),
+            Kind::Sharing(sharing) => sharing.orders.retain(|order| is_named(order)),
+            Kind::Predictor(_) | Kind::Staircase(_) => {}
+        }
+    }
+    experiment
 }
 
 impl Experiment {

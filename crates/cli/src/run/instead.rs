@@ -52,7 +52,8 @@ fn replay_under(null: Null, replay: &Replay) -> Replay {
     Replay { policies: policies.collect(), ..replay.clone() }
 }
 
-fn is_line(choice: &Choice) -> bool {
+/// Is it the run of a drive alone?
+pub(super) fn is_line(choice: &Choice) -> bool {
     LINES.contains(&choice.steer.name())
 }
 

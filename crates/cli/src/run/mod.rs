@@ -45,6 +45,9 @@ pub struct Arguments {
     /// from none
     #[arg(long)]
     null: bool,
+    /// Leave out runs that no relation names
+    #[arg(long)]
+    named: bool,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -65,6 +68,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut experiments: Vec<Experiment> = Vec::new();
     for path in &arguments.files {
         let experiment = Experiment::read(path)?;
+        let experiment = match arguments.named {
+            true => experiment::with_named_runs_only(experiment),
+            false => experiment,
+        };
         if experiments.iter().any(|known| known.name == experiment.name) {
             return Err(Failure::usage(format!("two experiments are called {}", experiment.name)));
         }

@@ -304,7 +304,11 @@ fn near(file: &file::Relation, known: &Known) -> Result<Test, &'static str> {
 fn test(file: &file::Relation, terms: usize) -> Result<Test, &'static str> {
     let bounds = Bounds { least: file.at_least, most: file.at_most };
     let is_direction = file.rule.get_ref() == "direction";
-    if is_direction && file.over.is_some() && [bounds.least, bounds.most].contains(&Some(1.0)) {
+    let is_equal = |bound: Option<f64>| {
+        bound.is_some_and(|bound| bound < DIRECTION_FACTOR && bound * DIRECTION_FACTOR > 1.0)
+    };
+    // a bound of 0.99 is the inverse of 1.01, but for a ten-thousandth
+    if is_direction && file.over.is_some() && (is_equal(bounds.least) || is_equal(bounds.most)) {
         return Err("a direction needs a difference of 1 %: at_least = 1.01, or at_most = 0.99");
     }
     if file.order.is_some() {

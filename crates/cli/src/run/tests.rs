@@ -147,6 +147,11 @@ fn mistakes_of_kinds_and_causes_are_named() {
             "rule = \"direction\"\nat_least = 1",
             "a direction needs a difference of 1 %",
         ),
+        (
+            "rule = \"effect\"",
+            "rule = \"direction\"\nat_least = 0.995",
+            "a direction needs a difference of 1 %",
+        ),
     ] {
         told(from, to, want);
     }
