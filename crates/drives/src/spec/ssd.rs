@@ -84,6 +84,9 @@ pub struct SsdSpec {
     pub link: Sourced<BytesPerSecond>,
     /// Do reads and writes share the interface (SATA)?
     pub link_shared: Sourced<bool>,
+    /// Over an interface that reads and writes share: does data go in the order of the commands? `None`: it
+    /// does. Over any other interface data goes as it is ready.
+    pub link_in_order: Option<Sourced<bool>>,
     /// Handling of a read beyond everything else.
     pub read_overhead: Sourced<Nanos>,
     /// Handling of a write beyond everything else.
@@ -92,6 +95,9 @@ pub struct SsdSpec {
     pub read_command: Sourced<Nanos>,
     /// What one write occupies the controller.
     pub write_command: Sourced<Nanos>,
+    /// Least time between the answers of two writes that follow no stream: the inverse of the rated rate of
+    /// random writes. `None`: none.
+    pub scattered_write: Option<Sourced<Nanos>>,
     /// Write buffer, in program units.
     pub buffer_units: Sourced<u32>,
     /// What a flush costs beyond programming what is in the buffer.
@@ -113,6 +119,16 @@ impl SsdSpec {
     /// Does a write of part of a page wait until the rest of the page has been read?
     pub fn part_pages_wait(&self) -> bool {
         self.part_page_waits.as_ref().is_some_and(Sourced::get)
+    }
+
+    /// Does the data of one command wait for that of the command before it?
+    pub fn sends_in_order(&self) -> bool {
+        self.link_shared.get() && self.link_in_order.as_ref().is_none_or(Sourced::get)
+    }
+
+    /// Least time between the answers of two writes that follow no stream, in ns; 0: none.
+    pub fn scattered_write_ns(&self) -> u64 {
+        self.scattered_write.as_ref().map_or(0, |time| time.get().0)
     }
 
     /// Pages of 4 KiB in one program unit.
@@ -227,6 +243,7 @@ impl SsdSpec {
             ("write_overhead", self.write_overhead.get()),
             ("read_command", self.read_command.get()),
             ("write_command", self.write_command.get()),
+            ("scattered_write", Nanos(self.scattered_write_ns())),
             ("flush_base", self.flush_base.get()),
             ("trim", self.trim.get()),
             ("suspend.wait", suspend.map_or(Nanos(0), |suspend| suspend.wait.get())),
@@ -244,6 +261,9 @@ impl SsdSpec {
         let gc = &self.gc;
         let waits_known =
             self.part_page_waits.as_ref().is_none_or(|waits| waits.has_known_source());
+        let order_known = self.link_in_order.as_ref().is_none_or(|order| order.has_known_source());
+        let scattered_known =
+            self.scattered_write.as_ref().is_none_or(|time| time.has_known_source());
         let gc_known = gc.low_lines.has_known_source()
             && gc.batch_lines.has_known_source()
             && gc.high_lines.has_known_source()
@@ -271,10 +291,12 @@ impl SsdSpec {
             ("transfer", self.transfer.has_known_source()),
             ("link", self.link.has_known_source()),
             ("link_shared", self.link_shared.has_known_source()),
+            ("link_in_order", order_known),
             ("read_overhead", self.read_overhead.has_known_source()),
             ("write_overhead", self.write_overhead.has_known_source()),
             ("read_command", self.read_command.has_known_source()),
             ("write_command", self.write_command.has_known_source()),
+            ("scattered_write", scattered_known),
             ("buffer_units", self.buffer_units.has_known_source()),
             ("flush_base", self.flush_base.has_known_source()),
             ("trim", self.trim.has_known_source()),

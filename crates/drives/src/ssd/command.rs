@@ -5,7 +5,8 @@
 //! Over PCIe data goes as it is ready: the link is counted when a command is taken, so that a read
 //! that waits for its die does not keep the link from others. Over SATA data goes in the order of
 //! the commands: so the 510 serves 508 reads/s beside 98 writes/s, where [IANUS Fig. 9] measured
-//! 525; with data out of order it would be 624.
+//! 525; with data out of order it would be 624. A spec may say that data goes as it is ready over SATA
+//! too, as native command queueing allows (`link_in_order`).
 
 use crate::rate::NsPerByte;
 use crate::spec::SsdSpec;
@@ -15,6 +16,7 @@ use crate::spec::SsdSpec;
 pub(super) struct CommandPath {
     rate: NsPerByte,
     shared: bool,
+    in_order: bool,
     read_overhead_ns: u64,
     write_overhead_ns: u64,
     read_command_ns: u64,
@@ -29,6 +31,7 @@ impl CommandPath {
         CommandPath {
             rate: NsPerByte::from_rate(spec.link.get().0),
             shared: spec.link_shared.get(),
+            in_order: spec.sends_in_order(),
             read_overhead_ns: spec.read_overhead.get().0,
             write_overhead_ns: spec.write_overhead.get().0,
             read_command_ns: spec.read_command.get().0,
@@ -62,12 +65,14 @@ impl CommandPath {
     #[inline]
     pub(super) fn deliver(&mut self, begun_ns: u64, ready_ns: u64, bytes: u64) -> u64 {
         let transfer_ns = self.rate.time_ns(bytes);
-        if self.shared {
+        if self.in_order {
             self.write_link_free_ns = ready_ns.max(self.write_link_free_ns) + transfer_ns;
             return self.write_link_free_ns;
         }
-        self.read_link_free_ns = begun_ns.max(self.read_link_free_ns) + transfer_ns;
-        self.read_link_free_ns.max(ready_ns + transfer_ns)
+        let link_free_ns =
+            if self.shared { &mut self.write_link_free_ns } else { &mut self.read_link_free_ns };
+        *link_free_ns = begun_ns.max(*link_free_ns) + transfer_ns;
+        (*link_free_ns).max(ready_ns + transfer_ns)
     }
 
     /// A command without data taken at `now_ns`: when it begins.

@@ -8,6 +8,7 @@ mod dies;
 mod flash_map;
 mod initial;
 mod model;
+mod scattered;
 mod slc;
 mod write_buffer;
 

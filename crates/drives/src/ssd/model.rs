@@ -16,6 +16,7 @@ use super::command::CommandPath;
 use super::dies::Dies;
 use super::flash_map::{FlashMap, NO_UNIT};
 use super::initial::SsdState;
+use super::scattered::Scattered;
 use super::slc::SlcCache;
 use super::write_buffer::WriteBuffer;
 use crate::ledger::Ledger;
@@ -37,6 +38,7 @@ pub struct SsdModel {
     next_die: u32,
     buffer: WriteBuffer,
     path: CommandPath,
+    scattered: Scattered,
     slc: Option<SlcCache>,
     unit_pages: u32,
     read_ns: u64,
@@ -101,6 +103,7 @@ impl SsdModel {
             next_die: 0,
             buffer: WriteBuffer::new(spec.buffer_units.get(), unit_pages),
             path: CommandPath::new(spec),
+            scattered: Scattered::new(spec),
             slc,
             unit_pages,
             read_ns,
@@ -184,7 +187,8 @@ impl SsdModel {
             done = done.max(latest_end);
             durable = Some(done);
         }
-        (done, durable)
+        let answered = self.scattered.answer(op.offset_bytes, op.length_bytes, done);
+        (answered, durable.map(|at_ns| at_ns.max(answered)))
     }
 
     /// Reads what a write, whose data is there at `at_ns`, leaves of its first and last page. Returns when
@@ -399,6 +403,7 @@ impl Drive for SsdModel {
         self.buffer.reset(now.ns);
         self.dies.reset(now.ns);
         self.path.reset(now.ns);
+        self.scattered.reset(now.ns);
         // The pages of the open unit are lost; their places stay unused.
         let missing = self.buffer.missing_pages();
         if missing > 0 {

@@ -318,6 +318,62 @@ fn evo_sustains_one_write_in_100_us_and_not_in_80() {
     }
 }
 
+/// Requests of 4 KiB in a second, 31 at a time: at random over a full drive, in sequence over an empty one.
+fn small_per_s(kind: DriveOpKind, at_random: bool) -> u64 {
+    const DEPTH: usize = 31;
+    const COUNT: u64 = 20_000;
+    let state = if at_random { SsdState::Steady } else { SsdState::Fresh };
+    let mut drive = drive("x25e", state);
+    let pages = drive.capacity_bytes() / (4 * KIB);
+    let mut rng = Rng::new(3);
+    let mut ends = [0; DEPTH];
+    for index in 0..COUNT {
+        let next = ends.iter_mut().min().expect("31");
+        let page = if at_random { rng.below(pages) } else { index % pages };
+        *next = run(&mut drive, *next, op(kind, page * 4 * KIB, 4 * KIB));
+    }
+    COUNT * 1_000_000_000 / ends.into_iter().max().expect("31")
+}
+
+/// Rated: 35,000 reads and 3,300 writes a second at random. In sequence writes are as fast as the flash, as
+/// in [IANUS Fig. 5].
+#[test]
+fn x25e_is_as_fast_as_rated() {
+    let rates = [(READ, true), (WRITE, true), (WRITE, false)];
+    let [reads, scattered, sequential] = rates.map(|(kind, random)| small_per_s(kind, random));
+    assert!(reads.abs_diff(35_000) < 1_750, "{reads}");
+    assert!(scattered.abs_diff(3_300) < 165, "{scattered}");
+    assert!(sequential.abs_diff(40_000) < 2_000, "{sequential}");
+}
+
+/// A read whose die programs does not keep the link from the next one, unless data goes in order.
+#[test]
+fn data_goes_as_it_is_ready_where_the_spec_says_so() {
+    for in_order in [true, false] {
+        let mut spec = spec("x25e", 2_000_000_000);
+        spec.link_in_order = Some(Sourced::of(in_order, "guess: test"));
+        let mut drive = SsdModel::new(&spec, SsdState::Fresh, 1, false);
+        // units on two dies, programmed long ago, and one that its die programs now
+        run(&mut drive, 0, op(WRITE, 0, 320 * KIB));
+        let now = run(&mut drive, 1_000_000_000, op(WRITE, MIB, 16 * KIB));
+        let slow = run(&mut drive, now, op(READ, 0, 4 * KIB));
+        let quick = run(&mut drive, now, op(READ, 16 * KIB, 4 * KIB));
+        assert!(slow > now + 1_900_000, "{slow}");
+        assert_eq!(quick < now + 300_000, !in_order, "{quick}");
+    }
+}
+
+/// What nobody waits for is still in order: a write that is answered late is not durable before that.
+#[test]
+fn a_scattered_write_is_not_durable_before_its_answer() {
+    let mut drive = drive("x25e", SsdState::Fresh);
+    for index in 0..64u64 {
+        let outcome = drive.submit(Instant::ZERO, op(WRITE, index * MIB, 16 * KIB));
+        let durable_at = outcome.durable_at.expect("a unit is full");
+        assert!(durable_at >= outcome.ack_at && outcome.ack_at.ns >= index * 303_000);
+    }
+}
+
 /// Models §6.3, X25-E rows, within 15 % of its column.
 #[test]
 fn x25e_stalls_as_measured() {

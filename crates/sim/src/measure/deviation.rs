@@ -194,7 +194,8 @@ fn of_ssd(spec: &SsdSpec, costs: &SsdCosts, events: &[(u64, u64)]) -> Vec<Deviat
     let (burst, sustained) = rates(spec);
     let transfer = ns_of(BLOCK_BYTES, spec.link.get().0);
     let alone = spec.write_overhead.get().0 + transfer;
-    let command = spec.write_command.get().0.max(transfer);
+    // small writes are measured at random
+    let command = spec.write_command.get().0.max(transfer).max(spec.scattered_write_ns());
     let buffer_pages = u64::from(spec.buffer_units.get()) * u64::from(spec.unit_pages());
     for (depth, latency) in &costs.write_latency {
         // a burst is twice the depth: a smaller buffer makes it wait for programs
