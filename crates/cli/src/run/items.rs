@@ -89,6 +89,7 @@ const ITEMS: &[&str] = &[
     "S15.b2",
     "S16.l",
     "S16.i",
+    "I2.a",
     "I3.fig1",
     "I3.fig2",
     "I3.fig3",
