@@ -96,6 +96,17 @@ pub enum ConfigError {
     /// A successor that cannot be one.
     #[error("a successor needs a drive of a pool that is served as a whole, and no pair of drives")]
     Successor,
+    /// A pair that would not keep what it promises.
+    #[error(
+        "device {device} is a pair {why}: what was answered would not survive a power cut. Take that out, or \
+         ask for fixed placement and no journal, where nothing is promised"
+    )]
+    Pair {
+        /// Position in the configuration.
+        device: usize,
+        /// What it lacks.
+        why: &'static str,
+    },
     /// A promise that cannot be made.
     #[error(transparent)]
     Promise(#[from] AdmitError),

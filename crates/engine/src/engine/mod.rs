@@ -199,6 +199,7 @@ impl Engine {
                 return Err(ConfigError::Successor);
             }
         }
+        config.check_pairs()?;
         let layouts = match config.placement {
             Placement::Mapped if config.format => config.lay_out_places()?,
             Placement::Mapped => layout::plan(&config.with_least_areas())?,

@@ -7,6 +7,7 @@
 use super::config::PairConfig;
 use super::{Ended, Mirror, MirrorSetup, PairError, PairView, owner};
 use crate::config::{EngineConfig, Placement};
+use crate::config_error::ConfigError;
 use crate::format::pair::HEADER_BYTES;
 use crate::io::DeviceIo;
 use crate::port::{Command, IoId};
@@ -38,6 +39,19 @@ impl EngineConfig {
     pub(crate) fn journal_of(&self, pair: usize) -> DeviceId {
         let before = self.pairs[..pair].iter().filter(|pair| pair.config.journal.is_some());
         DeviceId((self.devices.len() + self.pairs.len() + before.count()) as u8)
+    }
+}
+
+impl EngineConfig {
+    /// Can each pair keep what it promises?
+    pub(crate) fn check_pairs(&self) -> Result<(), ConfigError> {
+        for Pair { device, config } in &self.pairs {
+            let promises = self.placement == Placement::Mapped || config.journal.is_some();
+            if let Some(why) = config.is_not_durable().filter(|_| promises) {
+                return Err(ConfigError::Pair { device: usize::from(device.0), why });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -204,6 +218,38 @@ impl Pairs {
         {
             self.stopping = Some(0);
             io.send(Command::Stopped);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mirror::{JournalConfig, RoleRule};
+
+    /// What would not survive a power cut is refused where something is promised, and told by name.
+    #[test]
+    fn a_pair_that_could_not_keep_its_promise_is_refused() {
+        let usual = PairConfig::default;
+        let alike = PairConfig { role_rule: RoleRule::Alike, ..usual() };
+        let unflushed = PairConfig { settles: false, ..usual() };
+        let journaled = PairConfig { journal: Some(JournalConfig::default()), ..unflushed.clone() };
+        for (config, placement, refused) in [
+            (usual(), Placement::Mapped, None),
+            (alike.clone(), Placement::Mapped, Some("no roles")),
+            (alike, Placement::Fixed, None),
+            (unflushed.clone(), Placement::Mapped, Some("not flushed")),
+            (unflushed, Placement::Fixed, None),
+            (journaled, Placement::Fixed, Some("not flushed")),
+        ] {
+            let pairs = vec![Pair { device: DeviceId(3), config }];
+            let config =
+                EngineConfig { placement, pairs, ..EngineConfig::with_drives(vec![], vec![]) };
+            let told = config.check_pairs().map_err(|why| why.to_string()).err();
+            assert_eq!(told.is_some(), refused.is_some(), "{placement:?}: {told:?}");
+            if let (Some(told), Some(word)) = (told, refused) {
+                assert!(told.starts_with("device 3 is a pair") && told.contains(word), "{told}");
+            }
         }
     }
 }

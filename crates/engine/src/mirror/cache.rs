@@ -200,20 +200,20 @@ impl Cache {
         self.ids()
     }
 
-    /// A write is answered when the leg that leads has it, or the journal; if no leg lives, at once.
+    /// A write is answered when these legs have it, or the journal; if there are none, at once.
     /// `is_durable`: does the journal have this unit durably?
     pub(crate) fn take_reply(
         &mut self,
         id: EntryId,
         rule: Answer,
-        lead: Option<usize>,
+        legs: &[usize],
         is_durable: impl Fn(u64) -> bool,
     ) -> Option<Reply> {
         let entry = self.entry_mut(id);
-        let written = lead.is_none_or(|lead| entry.progress[lead] == Progress::Done);
+        let written = legs.iter().all(|&leg| entry.progress[leg] == Progress::Done);
         let noted = entry.unit > 0 && entry.journal == Progress::Done;
         let ready = match rule {
-            _ if entry.fua => lead.is_none() || (written && is_durable(entry.unit)),
+            _ if entry.fua => legs.is_empty() || (written && is_durable(entry.unit)),
             _ if entry.is_trim => written,
             Answer::Written => written,
             Answer::Journaled => written || noted,
@@ -437,19 +437,31 @@ mod tests {
         for (index, (rule, entry, want)) in table.into_iter().enumerate() {
             let promise = entry.fua.then_some((0, 10));
             let mut got = [false; 3];
-            for (case, lead) in [Some(0), Some(0), None].into_iter().enumerate() {
+            for (case, legs) in [&[0][..], &[0], &[]].into_iter().enumerate() {
                 let mut cache = Cache::default();
                 let id = cache.insert(entry.clone(), &mut Vec::new());
                 if case == 1 {
                     cache.entry_mut(id).progress[0] = Progress::Done;
                 }
-                let reply = cache.take_reply(id, rule, lead, |unit| unit <= 3);
+                let reply = cache.take_reply(id, rule, legs, |unit| unit <= 3);
                 got[case] = reply.is_some();
                 assert!(reply.is_none_or(|reply| reply.promise == promise));
-                assert!(cache.take_reply(id, rule, None, |_| true).is_none() || !got[case], "once");
+                assert!(cache.take_reply(id, rule, &[], |_| true).is_none() || !got[case], "once");
             }
             assert_eq!(got, want, "row {index}");
         }
+    }
+
+    /// Legs without roles answer together.
+    #[test]
+    fn a_write_waits_for_all_legs_that_answer() {
+        let mut cache = Cache::default();
+        let id = cache.insert(Entry { answered: false, ..write(0, 10) }, &mut Vec::new());
+        for leg in [1, 0] {
+            assert_eq!(cache.take_reply(id, Answer::Written, &[0, 1], |_| true), None);
+            cache.entry_mut(id).progress[leg] = Progress::Done;
+        }
+        assert!(cache.take_reply(id, Answer::Written, &[0, 1], |_| true).is_some());
     }
 
     #[test]

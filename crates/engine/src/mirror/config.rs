@@ -50,16 +50,34 @@ impl Idle {
     }
 }
 
+/// How the legs of a pair share the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RoleRule {
+    /// One is read and the other one is written, and they change places ([IANUS §5.1]).
+    #[default]
+    Alternate,
+    /// Both are written, and a read goes to the leg with the fewest reads outstanding: RAID 1, to compare
+    /// with. What `Answer::Written` says of the writing leg it says of both. Only under fixed placement and
+    /// without a journal.
+    Alike,
+}
+
 /// Two SSDs as one: the second leg of a device, and how roles change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairConfig {
     /// Ids of the legs, written at format and compared at start.
     pub uuids: [u128; 2],
+    /// How the legs share the work. Default: they change places.
+    pub role_rule: RoleRule,
     /// Roles change after this long at the earliest. Paper: `T_min`, 10 s there ([IANUS §5.3]). Default
     /// 10 s.
     pub period: Duration,
     /// Time without writes before each change. Default: none.
     pub idle: Idle,
+    /// The writer is flushed before it is read. Default: it is. Where it is not, reads meet what it has
+    /// still to program, as in the paper, which lets it rest instead ([IANUS §5.3]). That is possible only
+    /// under fixed placement: what was answered would not be durable.
+    pub settles: bool,
     /// RAM for what one of the legs has not got yet, at most. Paper: `2kT` ([IANUS §5.2]). Default 4 GiB.
     pub cache_bytes: u64,
     /// What a leg writes in a second until that was measured. Paper: `k`; writes are accepted at half
@@ -83,8 +101,10 @@ impl Default for PairConfig {
     fn default() -> Self {
         PairConfig {
             uuids: [0, 0],
+            role_rule: RoleRule::default(),
             period: Duration::from_s(10),
             idle: Idle::Fixed(Duration::from_ns(0)),
+            settles: true,
             cache_bytes: 4 * GIB,
             write_bytes_per_s: 200_000_000,
             depth: 32,
@@ -98,6 +118,17 @@ impl Default for PairConfig {
 }
 
 impl PairConfig {
+    /// Why it would not keep what it promises over a power cut, if so.
+    pub(crate) fn is_not_durable(&self) -> Option<&'static str> {
+        if self.role_rule == RoleRule::Alike {
+            Some("whose legs have no roles")
+        } else if !self.settles {
+            Some("whose legs are not flushed when they change places")
+        } else {
+            None
+        }
+    }
+
     /// Share of its time in which a leg may write at least, in millionths.
     pub fn writing_ppm(&self) -> u64 {
         super::pace::share_ppm(self.period, self.idle.limit())

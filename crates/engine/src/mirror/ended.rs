@@ -80,12 +80,12 @@ impl Mirror {
 
     /// Where a death must be recorded first, a write is answered when it is.
     fn answer_if_written(&mut self, id: EntryId) {
-        let lead = (!self.roles.are_dead()).then_some(self.roles.lead());
+        let legs = self.roles.answering();
         let is_durable = |unit| self.journal.has_durably(unit);
-        let reply = self.cache.take_reply(id, self.config.answer, lead, is_durable);
+        let reply = self.cache.take_reply(id, self.config.answer, legs, is_durable);
         let Some(reply) = reply else { return };
         let (io, checksums) = (reply.io, reply.checksums);
-        if lead.is_none() {
+        if legs.is_empty() {
             let dead = self.commands.dead(self.roles.lead());
             self.commands.answer(&self.roles, io, Err(dead), checksums);
         } else if reply.promise.is_some() {
@@ -115,6 +115,7 @@ impl Mirror {
         status: Result<(), IoError>,
         checksums: &[u32],
     ) {
+        self.reads.ended(leg);
         let (roles, cache) = (&mut self.roles, &mut self.cache);
         let checksums = status.is_ok().then_some(checksums);
         read::landed(&mut read, issued, checksums, roles, cache, &mut self.commands);
@@ -212,7 +213,7 @@ impl Mirror {
             None | Some(Then::Settle | Then::Narrowed) => {}
             Some(Then::Replayed) => self.replay.is_durable(),
             Some(Then::Durable) => {
-                self.writes.writer_rests(self.roles.writer_is_durable(self.commands.now()));
+                self.writes.writer_rests(self.roles.begins_rest(self.commands.now()));
             }
             Some(Then::TurnReady) => self.roles.next_is_durable(),
             Some(Then::CaughtUp) => self.roles.level_is_durable(),

@@ -79,7 +79,7 @@ impl Metas {
         journal: &Journal,
         commands: &mut Commands,
     ) {
-        match resync.readable_leg(read.offset, read.end(), roles) {
+        match resync.readable_leg(roles.reader(), (read.offset, read.end()), roles) {
             Some(leg) => {
                 resync.adopt((read.offset, read.end()), true, roles, journal);
                 send_read(leg, read, roles, commands);

@@ -73,7 +73,7 @@ mod write;
 pub(crate) use attach::mirrors;
 pub use attach::{Pair, pair_bytes};
 pub use commands::{IO_BIT, owner};
-pub use config::{Answer, Idle, JournalConfig, PairConfig};
+pub use config::{Answer, Idle, JournalConfig, PairConfig, RoleRule};
 pub use error::PairError;
 pub use view::{JournalStats, JournalView, PairStats, PairView};
 

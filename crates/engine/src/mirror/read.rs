@@ -1,6 +1,7 @@
 //! Where does a read of the pair go?
 //!
-//! Source: [IANUS §5.1]: to the leg that does not write, and to the cache for what that one lacks.
+//! Source: [IANUS §5.1]: to the leg that does not write, and to the cache for what that one lacks. Where
+//! legs have no roles it goes to the one with the fewest reads outstanding.
 
 use super::cache::Cache;
 use super::commands::{Commands, Part};
@@ -16,6 +17,8 @@ use tandem_block::{Instant, IoError};
 pub(super) struct Reads {
     /// Sent to each leg.
     pub(crate) sent: [u64; 2],
+    /// … and not answered by it yet
+    outstanding: [u32; 2],
     /// Answered by the cache alone.
     pub(crate) cached: u64,
     /// … by a leg and the cache together
@@ -60,13 +63,29 @@ impl Reads {
         let range = (read.offset, read.end());
         let lead = roles.lead();
         let survivor = || Some(lead).filter(|_| has_with_cache(lead, range, roles, resync, cache));
-        let Some(leg) = resync.readable_leg(range.0, range.1, roles).or_else(survivor) else {
+        let first = self.first_leg(roles);
+        let Some(leg) = resync.readable_leg(first, range, roles).or_else(survivor) else {
             let why = why_not(roles, commands);
             commands.end(read.io, Err(why), Vec::new());
             return;
         };
         resync.adopt(range, false, roles, journal);
         self.send(leg, read, roles, cache, commands);
+    }
+
+    /// The leg that is asked if it has the bytes.
+    fn first_leg(&self, roles: &Roles) -> usize {
+        if !roles.are_alike() {
+            return roles.reader();
+        }
+        let load = |leg: usize| (self.outstanding[leg], self.sent[leg]);
+        usize::from(load(1) < load(0))
+    }
+
+    /// A read is not with its leg any more.
+    pub(crate) fn ended(&mut self, leg: usize) {
+        assert!(self.outstanding[leg] > 0, "a read ends after it was sent");
+        self.outstanding[leg] -= 1;
     }
 
     fn send(
@@ -91,6 +110,7 @@ impl Reads {
             cache.pin(piece.entry);
         }
         self.sent[leg] += 1;
+        self.outstanding[leg] += 1;
         let op = IoOp::Read {
             offset_bytes: commands.place(read.offset),
             length_bytes: read.length,

@@ -113,11 +113,14 @@ impl Resync {
         roles.is_alive(leg) && !self.stale[leg].touches(start, end)
     }
 
-    /// The leg that may be asked for these bytes: the reader, unless it is behind there.
-    pub(crate) fn readable_leg(&self, start: u64, end: u64, roles: &Roles) -> Option<usize> {
-        [roles.reader(), 1 - roles.reader()]
-            .into_iter()
-            .find(|&leg| self.is_readable(leg, start, end, roles))
+    /// The leg that may be asked for these bytes: this one, unless it is behind there.
+    pub(crate) fn readable_leg(
+        &self,
+        first: usize,
+        (start, end): (u64, u64),
+        roles: &Roles,
+    ) -> Option<usize> {
+        [first, 1 - first].into_iter().find(|&leg| self.is_readable(leg, start, end, roles))
     }
 
     /// What of this a leg lacks.
@@ -470,10 +473,11 @@ mod tests {
             [(0, 0, 1_000, Some(0)), (1, 0, 100, Some(1)), (1, 199, 300, Some(0))]
         {
             roles.resumes(reader, [true; 2]);
-            assert_eq!(resync.readable_leg(start, end, &roles), want, "{start}..{end}");
+            let leg = resync.readable_leg(roles.reader(), (start, end), &roles);
+            assert_eq!(leg, want, "{start}..{end}");
         }
         roles.is_absent(0);
-        assert_eq!(resync.readable_leg(150, 160, &roles), None);
+        assert_eq!(resync.readable_leg(roles.reader(), (150, 160), &roles), None);
     }
 
     const BLOCK: u64 = BLOCK_BYTES;

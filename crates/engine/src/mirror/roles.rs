@@ -5,7 +5,7 @@
 //! background work before it is read. What everybody asks is here: which legs live, and what the pair
 //! is doing.
 
-use super::config::{Idle, PairConfig};
+use super::config::{Idle, PairConfig, RoleRule};
 use super::error::PairError;
 use super::residue::Residue;
 use tandem_block::{Duration, Instant, IoError};
@@ -63,6 +63,8 @@ pub(super) enum Step {
     RecordLevel,
     /// The writer has everything of this period: it is flushed.
     FlushWriter,
+    /// … or it is not, and rests at once.
+    Rest,
     /// The next writer is flushed.
     FlushNext,
     /// Both are told who writes from now on.
@@ -86,6 +88,9 @@ pub(super) struct Death {
 pub(super) struct Roles {
     /// Keeps the promise of a power cut; not under fixed placement.
     durable: bool,
+    rule: RoleRule,
+    /// The writer is flushed before it is read.
+    settles: bool,
     period: Duration,
     setting: Idle,
     phase: Phase,
@@ -126,6 +131,8 @@ impl Roles {
         };
         Roles {
             durable,
+            rule: config.role_rule,
+            settles: config.settles,
             period: config.period,
             setting: config.idle,
             phase: Phase::Created,
@@ -198,7 +205,24 @@ impl Roles {
 
     /// Do the legs take turns: do both live, and is it on record that neither is behind?
     pub(crate) fn alternates(&self) -> bool {
-        self.alive == [true; 2] && !self.has_laggard
+        self.rule == RoleRule::Alternate && self.alive == [true; 2] && !self.has_laggard
+    }
+
+    /// Have the legs no roles: are both written, and either read?
+    pub(crate) fn are_alike(&self) -> bool {
+        self.rule == RoleRule::Alike
+    }
+
+    /// The legs that must have a write before it may be answered; none where no leg lives.
+    pub(crate) fn answering(&self) -> &'static [usize] {
+        const EACH: [&[usize]; 2] = [&[0], &[1]];
+        if self.are_dead() {
+            &[]
+        } else if self.are_alike() && !self.is_alone() {
+            &[0, 1]
+        } else {
+            EACH[self.lead]
+        }
     }
 
     /// Is only one leg written to at a time?
@@ -406,6 +430,7 @@ impl Roles {
             }
         }
         match self.phase {
+            Phase::Draining if writer.in_flight == 0 && !self.settles => Some(Step::Rest),
             Phase::Draining if writer.in_flight == 0 => {
                 self.phase = Phase::Settling;
                 Some(Step::FlushWriter)
@@ -450,10 +475,11 @@ impl Roles {
         self.level_is_flushed = true;
     }
 
-    /// The writer has made durable everything. That was part of its time without writes; what took longer
-    /// is what its writes cost. Returns when it wrote last, and since when.
-    pub(crate) fn writer_is_durable(&mut self, now: Instant) -> (Instant, Duration) {
-        assert_eq!(self.phase, Phase::Settling, "the writer is flushed when it writes no more");
+    /// The writer has made durable everything, if it settles. That was part of its time without writes;
+    /// what took longer is what its writes cost. Returns when it wrote last, and since when.
+    pub(crate) fn begins_rest(&mut self, now: Instant) -> (Instant, Duration) {
+        let writes_no_more = if self.settles { Phase::Settling } else { Phase::Draining };
+        assert_eq!(self.phase, writes_no_more, "the writer rests when it writes no more");
         let rests_until = self.rests_until.max(now);
         let wrote_until = rests_until - self.idle;
         self.phase = Phase::Idling(rests_until);
@@ -526,7 +552,7 @@ mod tests {
             (900, LeadState { reader_lacks: false, ..LEVEL }, None, |_| {}),
             (900, busy, None, |_| {}),
             (910, LEVEL, Some(Step::FlushWriter), |roles| {
-                assert_eq!(roles.writer_is_durable(at(920)).1, Duration::from_ms(900));
+                assert_eq!(roles.begins_rest(at(920)).1, Duration::from_ms(900));
             }),
             (930, LEVEL, None, |_| {}),
             (1_000, LEVEL, Some(Step::FlushNext), Roles::next_is_durable),
@@ -545,6 +571,48 @@ mod tests {
         assert_eq!((roles.turns(), roles.early_turns()), (1, 0));
     }
 
+    /// As in the paper: a rest of 100 ms, or none, without a flush before it.
+    #[test]
+    fn a_writer_that_does_not_settle_rests_at_once() {
+        for (idle_ms, due_ms) in [(100, 900), (0, 1_000)] {
+            let idle = Idle::Fixed(Duration::from_ms(idle_ms));
+            let period = Duration::from_ms(1_000);
+            let config = PairConfig { period, idle, settles: false, ..PairConfig::default() };
+            let mut roles = Roles::new(&config, false);
+            roles.serves(at(0));
+            assert_eq!(roles.step(at(due_ms - 1), &LEVEL), None);
+            assert_eq!(roles.step(at(due_ms), &LeadState { in_flight: 1, ..LEVEL }), None);
+            // what was under way took 5 ms of the rest
+            assert_eq!(roles.step(at(due_ms + 5), &LEVEL), Some(Step::Rest));
+            let (wrote_until, _) = roles.begins_rest(at(due_ms + 5));
+            let ends = 1_000 + if idle_ms == 0 { 5 } else { 0 };
+            assert_eq!(wrote_until, at(ends - idle_ms));
+            if idle_ms > 0 {
+                assert_eq!(roles.step(at(999), &LEVEL), None);
+                assert_eq!(roles.due(at(999), true), at(1_000));
+            }
+            assert_eq!(roles.step(at(ends), &LEVEL), Some(Step::Turn));
+            roles.turn(at(ends));
+            assert_eq!((roles.lead(), roles.reader(), roles.turns()), (1, 0, 1));
+        }
+    }
+
+    #[test]
+    fn legs_without_roles_never_change_and_both_answer() {
+        let config = PairConfig { role_rule: RoleRule::Alike, ..PairConfig::default() };
+        let mut roles = Roles::new(&config, false);
+        roles.serves(at(0));
+        assert!(!roles.alternates() && !roles.takes_turns());
+        assert_eq!(roles.due(at(0), true), Instant::NEVER);
+        assert_eq!(roles.step(at(100_000), &LEVEL), None);
+        assert_eq!(roles.answering(), [0, 1]);
+        let dead = |leg| IoError::Dead(DeviceId(leg));
+        roles.leg_dies(0, dead(0), 0);
+        assert_eq!(roles.answering(), [1]);
+        roles.leg_dies(1, dead(1), 0);
+        assert!(roles.answering().is_empty());
+    }
+
     #[test]
     fn a_write_that_waits_for_a_change_brings_it_about() {
         let mut roles = serving(0);
@@ -558,7 +626,7 @@ mod tests {
     fn a_death_ends_a_change_of_roles() {
         let mut roles = serving(0);
         roles.step(at(1_000), &LEVEL);
-        roles.writer_is_durable(at(1_001));
+        roles.begins_rest(at(1_001));
         roles.step(at(1_001), &LEVEL);
         roles.next_is_durable();
         let dead = IoError::Dead(tandem_block::DeviceId(0));

@@ -207,6 +207,11 @@ impl Mirror {
         let step = self.roles.step(self.commands.now(), &LeadState { is_flushed, ..known });
         match step {
             None => {}
+            Some(Step::Rest) => {
+                self.writes.writer_rests(self.roles.begins_rest(self.commands.now()));
+                // without a time to rest in they change places now
+                self.run_roles();
+            }
             Some(Step::FlushLevel) => self.flushes.flush_leg(lead, Then::CaughtUp),
             Some(Step::RecordLevel) => self.write_record(Why::CaughtUp),
             Some(Step::FlushWriter) => {

@@ -6,7 +6,7 @@
 use super::{ClientSpec, Prepared, SharingConfig, SharingError};
 use std::sync::Arc;
 use tandem_block::Duration;
-use tandem_engine::mirror::{Answer, Idle, PairConfig, PairView};
+use tandem_engine::mirror::{Answer, Idle, PairConfig, PairView, RoleRule};
 use tandem_engine::profile::Session;
 use tandem_engine::profile::throughput::{BIN_NS, CONFIDENCES_PPM, CostPlan, WINDOWS, row};
 use tandem_engine::qos::cost::{CostRow, CostTable, UNBOUNDED_NS};
@@ -20,10 +20,14 @@ pub const CACHE_PERIODS: u32 = 2;
 /// How a pair behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairOf {
+    /// How the legs share the work.
+    pub role_rule: RoleRule,
     /// Roles change after this long at the earliest. Paper: `T_min`.
     pub period: Duration,
     /// Time without writes before that.
     pub idle: Idle,
+    /// The writer is flushed before it is read.
+    pub settles: bool,
     /// When a write is acknowledged.
     pub answer: Answer,
     /// The cache holds so many times what a leg writes in a period.
@@ -39,8 +43,10 @@ impl PairOf {
         let k = if write_bytes_per_s == 0 { usual.write_bytes_per_s } else { write_bytes_per_s };
         PairConfig {
             uuids: [1, 2],
+            role_rule: self.role_rule,
             period: self.period,
             idle: self.idle,
+            settles: self.settles,
             cache_bytes: self.moved_bytes(k).saturating_mul(u64::from(self.cache_periods)),
             write_bytes_per_s: k,
             answer: self.answer,

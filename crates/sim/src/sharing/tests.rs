@@ -2,7 +2,7 @@
 
 use super::*;
 use tandem_drives::spec::load;
-use tandem_engine::mirror::{Answer, Idle};
+use tandem_engine::mirror::{Answer, Idle, RoleRule};
 
 fn client(name: &str, kind: Kind, size_bytes: u64, target: Option<Target>) -> ClientSpec {
     ClientSpec {
@@ -117,6 +117,8 @@ fn runs_repeat() {
 
 fn paired(order: &str, clients: Vec<ClientSpec>) -> SharingConfig {
     let pair = PairOf {
+        role_rule: RoleRule::default(),
+        settles: true,
         period: Duration::from_s(1),
         idle: Idle::Fixed(Duration::from_ns(0)),
         answer: Answer::Cached,
@@ -200,6 +202,51 @@ fn a_pair_is_watched() {
     assert!(pair.cache_bytes.1 > 0 && pair.cache_bytes.1 <= 2 * pair.moved_bytes, "{pair:?}");
     assert!(pair.risk_bytes_max > 0 && pair.risk_bytes_max <= pair.cache_bytes.1, "{pair:?}");
     assert_eq!(watched(Answer::Written).0.risk_bytes_max, 0);
+}
+
+/// Legs without roles both write everything before it is answered, and share the reads.
+#[test]
+fn legs_without_roles_share_the_reads() {
+    let clients = vec![
+        client("read", RANDOM_READ, 65_536, None),
+        client("write", RANDOM_WRITE, 65_536, None),
+    ];
+    let mut config = paired("fifo", clients);
+    let alike = |pair| PairOf { role_rule: RoleRule::Alike, answer: Answer::Written, ..pair };
+    config.pair = config.pair.map(alike);
+    let prepared = prepare(&config).expect("drives");
+    let result = run(&config, &prepared, &Arc::new(CostTable::default())).expect("runs");
+    let pair = result.pair.expect("a pair");
+    let stats = pair.view.stats;
+    assert_eq!((stats.turns, pair.risk_bytes_max), (0, 0));
+    let [first, second] = stats.reads;
+    assert!(first > 1_000 && first.abs_diff(second) < first / 10, "{stats:?}");
+    // what is under way at the end is with one leg, or with none
+    let twice = 2 * stats.accepted_bytes;
+    let written: u64 = stats.written_bytes.iter().sum();
+    assert!(written > 0 && twice.abs_diff(written) <= 4 * 31 * 65_536, "{stats:?}");
+    assert!(pair.cache_bytes.1 <= 2 * 31 * 65_536, "{pair:?}");
+}
+
+/// I18: where the writer is not flushed before it is read, its unfinished work is in the way of reads after
+/// each change of roles. A rest before the change lets it finish.
+#[test]
+fn a_rest_helps_a_pair_that_does_not_settle() {
+    let behind = |kind| ClientSpec { from_bytes: 500 << 20, ..client("read", kind, 65_536, None) };
+    let writes = client("write", RANDOM_WRITE, 262_144, None);
+    let clients = vec![behind(RANDOM_READ), ClientSpec { range_bytes: 500 << 20, ..writes }];
+    let slowest_ns = |settles, idle_ms| {
+        let mut config = paired("fifo", clients.clone());
+        let idle = Idle::Fixed(Duration::from_ms(idle_ms));
+        config.pair = config.pair.map(|pair| PairOf { settles, idle, ..pair });
+        let prepared = prepare(&config).expect("drives");
+        let result = run(&config, &prepared, &Arc::new(CostTable::default())).expect("runs");
+        assert!(result.pair.expect("a pair").view.stats.turns > 5);
+        result.latencies[0].max_ns()
+    };
+    let (unsettled, rested) = (slowest_ns(false, 0), slowest_ns(false, 400));
+    assert!(unsettled > 2 * rested, "{unsettled} without a rest, {rested} with one");
+    assert!(unsettled > 2 * slowest_ns(true, 0), "a flush waits for what is unfinished, too");
 }
 
 /// Requests by the clock: as many as the clock says, in groups.
