@@ -88,6 +88,10 @@ pub(super) struct Pair {
     pub period: Option<Spanned<String>>,
     /// A time, or `adaptive`: up to a quarter of the period.
     pub idle: Option<Spanned<String>>,
+    /// `change`, or `none`: both legs are written, and either is read.
+    pub roles: Option<Spanned<String>>,
+    /// Is the writer flushed before it is read?
+    pub settles: Option<bool>,
     pub answer: Option<Spanned<String>>,
     /// The cache holds so many times what a leg writes in a period (`kT`).
     pub cache_periods: Option<u32>,

@@ -34,6 +34,7 @@ fn kind_under(null: Null, kind: &Kind) -> Kind {
         Kind::Replay(replay) => Kind::Replay(Box::new(replay_under(null, replay))),
         Kind::Sharing(sharing) => match null {
             Null::SsdFirst | Null::Unprotected => Kind::Sharing(Box::new(sharing.unprotected())),
+            Null::BothLegs => Kind::Sharing(Box::new(sharing.both_legs())),
             // nothing of theirs is in such a case
             Null::AlwaysFast | Null::Random | Null::Lru => Kind::Sharing(Box::new(sharing.again())),
         },
@@ -44,7 +45,7 @@ fn kind_under(null: Null, kind: &Kind) -> Kind {
 
 fn replay_under(null: Null, replay: &Replay) -> Replay {
     let policies = replay.policies.iter().map(|choice| match null {
-        Null::SsdFirst | Null::Unprotected => ssd_first(choice),
+        Null::SsdFirst | Null::Unprotected | Null::BothLegs => ssd_first(choice),
         // `random` is arithmetic over the runs of the drives alone, so nothing else runs
         Null::AlwaysFast | Null::Random => choice.clone(),
         Null::Lru => cache(choice),

@@ -7,6 +7,8 @@ pub enum Null {
     SsdFirst,
     /// Clients are served in the order of their requests, on one SSD that takes every write.
     Unprotected,
+    /// … on two drives of a pair that are both written, and of which either is read.
+    BothLegs,
     /// Data lies at random. Time is that of the SSD alone for the share of the data that lies there,
     /// and that of the hard drive alone for the rest.
     Random,
@@ -18,9 +20,10 @@ pub enum Null {
 
 impl Null {
     /// All that there are, as files call them.
-    pub const NAMED: [(&'static str, Null); 5] = [
+    pub const NAMED: [(&'static str, Null); 6] = [
         ("ssd-first", Null::SsdFirst),
         ("unprotected", Null::Unprotected),
+        ("both-legs", Null::BothLegs),
         ("always-fast", Null::AlwaysFast),
         ("random", Null::Random),
         ("lru", Null::Lru),

@@ -17,7 +17,7 @@ use tandem_block::{Duration, Quantity};
 use tandem_drives::SsdState;
 use tandem_drives::spec::{self, ModelSpec, Sourced};
 use tandem_engine::SteerConfig;
-use tandem_engine::mirror::{Answer, Idle, PairConfig};
+use tandem_engine::mirror::{Answer, Idle, PairConfig, RoleRule};
 use tandem_engine::profile::throughput::BIN_NS;
 use tandem_engine::qos;
 use tandem_engine::qos::cost::{CostTable, Kind};
@@ -48,6 +48,8 @@ pub struct Sharing {
     pub skipped: Option<String>,
     /// Every order is served as this one, where it is a null that runs.
     served_as: Option<&'static str>,
+    /// What requests cost is what they cost on one drive, also where there are two.
+    profiled_alone: bool,
     /// Of each client: whose requests it has.
     traces: Vec<Option<PathBuf>>,
     ready: OnceLock<Result<Ready, String>>,
@@ -57,7 +59,8 @@ impl std::fmt::Debug for Sharing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut all = f.debug_struct("Sharing");
         all.field("config", &self.config).field("traces", &self.traces);
-        all.field("skipped", &self.skipped).finish_non_exhaustive()
+        all.field("skipped", &self.skipped).field("profiled_alone", &self.profiled_alone);
+        all.finish_non_exhaustive()
     }
 }
 
@@ -120,7 +123,15 @@ pub(super) fn case(file: &file::Case) -> Result<Sharing, Fault> {
         return Err(wrong("a case lasts a second at least"));
     }
     let traces::Found { paths, skipped } = found;
-    Ok(Sharing { config, orders, skipped, served_as: None, traces: paths, ready: OnceLock::new() })
+    Ok(Sharing {
+        config,
+        orders,
+        skipped,
+        served_as: None,
+        profiled_alone: false,
+        traces: paths,
+        ready: OnceLock::new(),
+    })
 }
 
 fn clients(file: &file::Case) -> Result<(Vec<ClientSpec>, traces::Found), Fault> {
@@ -174,8 +185,20 @@ fn pair(file: &file::Pair) -> Result<PairOf, Fault> {
         Some((_, "written")) => Answer::Written,
         Some((text, _)) => return Err(Fault::at(text, "an answer is \"cached\" or \"written\"")),
     };
-    let cache_periods = file.cache_periods.unwrap_or(CACHE_PERIODS).clamp(1, 16);
-    Ok(PairOf { period, idle, answer, cache_periods, absent: file.absent.map(|leg| leg.min(1)) })
+    let role_rule = match file.roles.as_ref().map(|text| (text, text.get_ref().as_str())) {
+        None | Some((_, "change")) => RoleRule::Alternate,
+        Some((_, "none")) => RoleRule::Alike,
+        Some((text, _)) => return Err(Fault::at(text, "roles are \"change\" or \"none\"")),
+    };
+    Ok(PairOf {
+        role_rule,
+        period,
+        idle,
+        settles: file.settles.unwrap_or(usual.settles),
+        answer,
+        cache_periods: file.cache_periods.unwrap_or(CACHE_PERIODS).clamp(1, 16),
+        absent: file.absent.map(|leg| leg.min(1)),
+    })
 }
 
 fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
@@ -259,6 +282,7 @@ impl Sharing {
             orders: self.orders.clone(),
             skipped: self.skipped.clone(),
             served_as: self.served_as,
+            profiled_alone: self.profiled_alone,
             traces: self.traces.clone(),
             ready: OnceLock::new(),
         }
@@ -274,6 +298,23 @@ impl Sharing {
         case
     }
 
+    /// The same clients where both drives of a pair are written and either is read, so that nothing keeps
+    /// reads from writes. Shares are of one drive, as they are of a pair that has one for reads.
+    pub fn both_legs(&self) -> Sharing {
+        let mut case = self.unprotected();
+        // legs without roles never rest or settle: equal runs are done once
+        let usual = PairConfig::default();
+        case.config.pair = self.config.pair.map(|pair| PairOf {
+            role_rule: RoleRule::Alike,
+            answer: Answer::Written,
+            idle: usual.idle,
+            settles: usual.settles,
+            ..pair
+        });
+        case.profiled_alone = case.config.pair.is_some();
+        case
+    }
+
     /// The order in which clients are served, where the file says this one.
     pub fn served<'a>(&self, order: &'a str) -> &'a str {
         self.served_as.unwrap_or(order)
@@ -286,7 +327,10 @@ impl Sharing {
             traces::read(&self.traces, &mut config.clients)?;
             let prepared = sharing::prepare(&config).map_err(|why| why.to_string())?;
             let plan = sharing::plan(&config, ROW);
-            let costs = sharing::costs(&config, &prepared, &plan).map_err(|why| why.to_string())?;
+            let pair = config.pair.filter(|_| !self.profiled_alone);
+            let profiled = SharingConfig { pair, ..config.clone() };
+            let costs = sharing::costs(&profiled, &prepared, &plan);
+            let costs = costs.map_err(|why| why.to_string())?;
             Ok(Ready { config, prepared: Mutex::new(prepared), costs: Arc::new(costs) })
         });
         ready.as_ref().map_err(Clone::clone)

@@ -321,4 +321,73 @@ at_least = 1.01
     assert_eq!(after[0], after[1], "both orders are one run");
     assert_ne!(after[1], before[1], "of one drive in the place of two");
     assert!(!after[0].contains("pair: Some"), "{}", after[0]);
+    let together = keys(&instead::in_place_of_policies(Null::BothLegs, &experiment));
+    assert_eq!(together[0], together[1], "both orders are one run");
+    assert!(!before.contains(&together[0]) && !after.contains(&together[0]));
+    assert!(together[0].contains("role_rule: Alike"), "{}", together[0]);
+    assert!(together[0].contains("answer: Written"), "a write is answered by both legs");
+}
+
+/// Without a pair there is one drive under either null, and it runs once.
+#[test]
+fn one_drive_is_the_same_under_both_nulls() {
+    let text = r#"
+name = "one"
+title = "t"
+source = "s"
+about = "a"
+items = ["I1"]
+nulls = ["unprotected", "both-legs"]
+[[case]]
+name = "b"
+kind = "sharing"
+ssd = ["510"]
+size = "16GB"
+[[case.stream]]
+name = "rr"
+does = "random-read"
+size = "4KiB"
+[[relation]]
+id = "I1.b"
+what = "w"
+paper = "more"
+rule = "direction"
+value = "b/edf/reads.per_s"
+at_least = 1
+"#;
+    let experiment = Experiment::parse(text).unwrap_or_else(|fault| panic!("{}", fault.text));
+    let [one, both] = [Null::Unprotected, Null::BothLegs].map(|null| {
+        let instead = instead::in_place_of_policies(null, &experiment);
+        let kind = &instead.cases[0].kind;
+        super::work::key(kind, kind.runs()[0].1)
+    });
+    assert_eq!(one, both);
+}
+
+/// How a pair shares its work is read from the file, and what it may not be called is told.
+#[test]
+fn a_pair_may_have_no_roles_and_need_not_settle() {
+    let parse = |pair: &str| {
+        let text = format!(
+            "name = \"one\"\ntitle = \"t\"\nsource = \"s\"\nabout = \"a\"\nitems = [\"I1\"]\n\
+             [[case]]\nname = \"b\"\nkind = \"sharing\"\nssd = [\"510\"]\nsize = \"16GB\"\n\
+             pair = {{ {pair} }}\n[[case.stream]]\nname = \"rr\"\ndoes = \"random-read\"\n\
+             size = \"4KiB\"\n[[relation]]\nid = \"I1.b\"\nwhat = \"w\"\npaper = \"more\"\n\
+             rule = \"direction\"\nvalue = \"b/edf/reads.per_s\"\nat_least = 1\n"
+        );
+        Experiment::parse(&text).map_err(|fault| fault.text).map(|experiment| {
+            let kind = &experiment.cases[0].kind;
+            super::work::key(kind, kind.runs()[0].1)
+        })
+    };
+    for (pair, words) in [
+        ("", ["role_rule: Alternate", "settles: true"]),
+        ("settles = false", ["role_rule: Alternate", "settles: false"]),
+        ("roles = \"none\"", ["role_rule: Alike", "settles: true"]),
+    ] {
+        let key = parse(pair).unwrap_or_else(|why| panic!("{why}"));
+        assert!(words.iter().all(|word| key.contains(word)), "{pair}: {key}");
+    }
+    let why = parse("roles = \"both\"").expect_err("no such roles");
+    assert!(why.contains("\"change\" or \"none\""), "{why}");
 }

@@ -116,6 +116,7 @@ fn figures(throughput: &Throughput, target: Option<Rate>) -> Value {
             let met = whole.iter().filter(|rate| **rate >= target).count();
             ratio(met as f64, whole.len() as f64)
         });
+        let missed = met.map(|met| 1.0 - met);
         // "close to the target": at least 19 of 20
         let near = target.and_then(|target| {
             let near = whole.iter().filter(|rate| **rate >= target * 0.95).count();
@@ -131,6 +132,7 @@ fn figures(throughput: &Throughput, target: Option<Rate>) -> Value {
                 "max": sorted.last().map(per_s),
                 "deviation": deviation,
                 "met": met,
+                "missed": missed,
                 "near": near,
                 "cost_ns": at(0.05).filter(|rate| *rate > 0.0).map(|rate| 1e9 / rate),
             }),
