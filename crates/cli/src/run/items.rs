@@ -120,6 +120,7 @@ const ITEMS: &[&str] = &[
     "I17",
     "I18",
     "I18.guaranteed",
+    "I18.misses",
     "I19.fig15a",
     "I19.fig15b",
     "I19.fig16",
