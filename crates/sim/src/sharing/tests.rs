@@ -244,9 +244,9 @@ fn a_rest_helps_a_pair_that_does_not_settle() {
         assert!(result.pair.expect("a pair").view.stats.turns > 5);
         result.latencies[0].max_ns()
     };
-    let (unsettled, rested) = (slowest_ns(false, 0), slowest_ns(false, 400));
-    assert!(unsettled > 2 * rested, "{unsettled} without a rest, {rested} with one");
-    assert!(unsettled > 2 * slowest_ns(true, 0), "a flush waits for what is unfinished, too");
+    let (unflushed, rested) = (slowest_ns(false, 0), slowest_ns(false, 400));
+    assert!(unflushed > 2 * rested, "{unflushed} without a rest, {rested} with one");
+    assert!(unflushed > 2 * slowest_ns(true, 0), "a flush waits for what is unfinished, too");
 }
 
 /// Requests by the clock: as many as the clock says, in groups.
