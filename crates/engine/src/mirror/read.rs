@@ -190,3 +190,32 @@ pub(super) fn landed(
         commands.release_if(cache.forget(piece.entry));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mirror::{PairConfig, RoleRule};
+
+    #[test]
+    fn without_roles_the_leg_with_the_fewest_reads_outstanding_is_asked() {
+        let rule =
+            |role_rule| Roles::new(&PairConfig { role_rule, ..PairConfig::default() }, false);
+        let (alike, alternate) = (rule(RoleRule::Alike), rule(RoleRule::Alternate));
+        for (outstanding, sent, leg) in [
+            ([0, 0], [0, 0], 0),
+            ([1, 0], [1, 0], 1),
+            ([2, 3], [9, 3], 0),
+            // equally many: the one that was sent fewer
+            ([2, 2], [9, 3], 1),
+            ([2, 2], [3, 9], 0),
+        ] {
+            let reads = Reads { sent, outstanding, ..Reads::default() };
+            assert_eq!(reads.first_leg(&alike), leg, "{outstanding:?} {sent:?}");
+            assert_eq!(reads.first_leg(&alternate), alternate.reader(), "roles decide");
+        }
+        let mut reads = Reads { outstanding: [2, 1], ..Reads::default() };
+        reads.ended(0);
+        reads.ended(0);
+        assert_eq!(reads.first_leg(&alike), 0, "what has ended is not outstanding");
+    }
+}
