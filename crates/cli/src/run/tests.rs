@@ -279,22 +279,22 @@ fn nulls_that_do_not_run_have_their_values() {
     assert_eq!(recall, [Ok(1.0), Ok(0.0), Ok(0.0)]);
 }
 
-/// Where nobody is protected, every order is served as the requests come, by one drive.
-#[test]
-fn unprotected_clients_have_one_drive_and_one_order() {
-    let text = r#"
+/// A client that reads on a 510, with these further lines in the case and at the top of the file.
+fn sharing(top: &str, case: &str, over: &str) -> Result<Experiment, String> {
+    let text = format!(
+        r#"
 name = "one"
 title = "t"
 source = "s"
 about = "a"
 items = ["I1"]
+{top}
 [[case]]
 name = "b"
 kind = "sharing"
 ssd = ["510"]
 size = "16GB"
-pair = { period = "10s" }
-orders = ["edf", "fifo"]
+{case}
 [[case.stream]]
 name = "rr"
 does = "random-read"
@@ -305,17 +305,26 @@ what = "w"
 paper = "more"
 rule = "direction"
 value = "b/edf/reads.per_s"
-over = "b/fifo/reads.per_s"
+{over}
 at_least = 1.01
-"#;
-    let experiment = Experiment::parse(text).unwrap_or_else(|fault| panic!("{}", fault.text));
+"#
+    );
+    Experiment::parse(&text).map_err(|fault| fault.text)
+}
+
+/// What tells the runs of its case from others.
+fn keys(experiment: &Experiment) -> Vec<String> {
+    let kind = &experiment.cases[0].kind;
+    kind.runs().into_iter().map(|(_, which)| super::work::key(kind, which)).collect()
+}
+
+/// Where nobody is protected, every order is served as the requests come, by one drive.
+#[test]
+fn unprotected_clients_have_one_drive_and_one_order() {
+    let orders = "pair = { period = \"10s\" }\norders = [\"edf\", \"fifo\"]";
+    let experiment = sharing("", orders, "over = \"b/fifo/reads.per_s\"").expect("sound");
     assert_eq!(experiment.nulls, [Null::Unprotected]);
     let instead = instead::in_place_of_policies(Null::Unprotected, &experiment);
-    let keys = |experiment: &Experiment| {
-        let kind = &experiment.cases[0].kind;
-        let of_one = |(_, which)| super::work::key(kind, which);
-        kind.runs().into_iter().map(of_one).collect::<Vec<String>>()
-    };
     let (before, after) = (keys(&experiment), keys(&instead));
     assert_ne!(before[0], before[1]);
     assert_eq!(after[0], after[1], "both orders are one run");
@@ -331,36 +340,10 @@ at_least = 1.01
 /// Without a pair there is one drive under either null, and it runs once.
 #[test]
 fn one_drive_is_the_same_under_both_nulls() {
-    let text = r#"
-name = "one"
-title = "t"
-source = "s"
-about = "a"
-items = ["I1"]
-nulls = ["unprotected", "both-legs"]
-[[case]]
-name = "b"
-kind = "sharing"
-ssd = ["510"]
-size = "16GB"
-[[case.stream]]
-name = "rr"
-does = "random-read"
-size = "4KiB"
-[[relation]]
-id = "I1.b"
-what = "w"
-paper = "more"
-rule = "direction"
-value = "b/edf/reads.per_s"
-at_least = 1
-"#;
-    let experiment = Experiment::parse(text).unwrap_or_else(|fault| panic!("{}", fault.text));
-    let [one, both] = [Null::Unprotected, Null::BothLegs].map(|null| {
-        let instead = instead::in_place_of_policies(null, &experiment);
-        let kind = &instead.cases[0].kind;
-        super::work::key(kind, kind.runs()[0].1)
-    });
+    let nulls = "nulls = [\"unprotected\", \"both-legs\"]";
+    let experiment = sharing(nulls, "", "").expect("sound");
+    let [one, both] = [Null::Unprotected, Null::BothLegs]
+        .map(|null| keys(&instead::in_place_of_policies(null, &experiment)));
     assert_eq!(one, both);
 }
 
@@ -368,17 +351,8 @@ at_least = 1
 #[test]
 fn a_pair_may_have_no_roles_and_need_not_settle() {
     let parse = |pair: &str| {
-        let text = format!(
-            "name = \"one\"\ntitle = \"t\"\nsource = \"s\"\nabout = \"a\"\nitems = [\"I1\"]\n\
-             [[case]]\nname = \"b\"\nkind = \"sharing\"\nssd = [\"510\"]\nsize = \"16GB\"\n\
-             pair = {{ {pair} }}\n[[case.stream]]\nname = \"rr\"\ndoes = \"random-read\"\n\
-             size = \"4KiB\"\n[[relation]]\nid = \"I1.b\"\nwhat = \"w\"\npaper = \"more\"\n\
-             rule = \"direction\"\nvalue = \"b/edf/reads.per_s\"\nat_least = 1\n"
-        );
-        Experiment::parse(&text).map_err(|fault| fault.text).map(|experiment| {
-            let kind = &experiment.cases[0].kind;
-            super::work::key(kind, kind.runs()[0].1)
-        })
+        let experiment = sharing("", &format!("pair = {{ {pair} }}"), "")?;
+        Ok::<String, String>(keys(&experiment).remove(0))
     };
     for (pair, words) in [
         ("", ["role_rule: Alternate", "settles: true"]),
@@ -390,4 +364,21 @@ fn a_pair_may_have_no_roles_and_need_not_settle() {
     }
     let why = parse("roles = \"both\"").expect_err("no such roles");
     assert!(why.contains("\"change\" or \"none\""), "{why}");
+}
+
+/// Runs that no relation names are left out, and drives alone stay: `random` is computed from them.
+#[test]
+fn only_named_runs_are_kept_and_drives_alone() {
+    let labels = |experiment: &Experiment| {
+        let runs = experiment.cases[0].kind.runs();
+        runs.into_iter().map(|(label, _)| label.to_owned()).collect::<Vec<String>>()
+    };
+    let text = SOUND.replace("policies = [", "policies = [\"hdd-only\", \"ssd-only\", \"ect\", ");
+    let whole = Experiment::parse(&text).expect("sound");
+    assert_eq!(labels(&whole).len(), 5);
+    let named = super::experiment::with_named_runs_only(whole);
+    assert_eq!(labels(&named), ["hdd-only", "ssd-only", "ssd-first", "d"]);
+    let orders = "orders = [\"edf\", \"fifo\", \"fios\"]";
+    let clients = sharing("", orders, "over = \"b/fifo/reads.per_s\"").expect("sound");
+    assert_eq!(labels(&super::experiment::with_named_runs_only(clients)), ["edf", "fifo"]);
 }
