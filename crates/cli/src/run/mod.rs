@@ -18,6 +18,8 @@ mod report;
 mod row;
 mod schema;
 mod score;
+#[cfg(test)]
+mod serw_tests;
 mod sharing;
 #[cfg(test)]
 mod tests;
