@@ -17,6 +17,7 @@ mod format;
 mod formats;
 mod input;
 mod mount;
+mod output;
 mod policies;
 mod policy;
 mod pool;

@@ -183,9 +183,11 @@ fn a_page_shows_the_verdicts_and_every_policy() {
     let page = std::fs::read_to_string(&path).expect("a page");
     for part in [
         "<title>a burst</title>",
-        "<h3>burst</h3>",
-        "<h3>again</h3>",
+        "Case burst:",
+        "Case again:",
         "DOES NOT HOLD",
+        "<i>asked</i> at least 1000.000x",
+        "<h3>T3 <small>0 of 1 hold",
         "it was asked for too much",
         "Mean write latency against bytes written to SSDs",
         "p99.9 write latency against bytes written to SSDs",
@@ -196,10 +198,41 @@ fn a_page_shows_the_verdicts_and_every_policy() {
     ] {
         assert!(page.contains(part), "{part} is missing");
     }
-    assert_eq!(page.matches("<svg").count(), 2 * 4, "of each case");
-    for elsewhere in ["src=", "href=", "<script", "@import"] {
+    assert_eq!(page.matches("<svg width=").count(), 2 * 4, "charts of each case");
+    assert_eq!(
+        page.matches("<svg class=\"strip\"").count(),
+        2,
+        "a row for each relation with a value"
+    );
+    for elsewhere in ["src=", "<script", "@import", "url("] {
         assert!(!page.contains(elsewhere), "{elsewhere} loads something");
     }
+    let links = page.matches("href=").count();
+    assert_eq!(page.matches("href=\"#").count(), links, "links lead to the page itself");
+}
+
+/// A page that cannot be written is told before anything runs, and nothing is left where nothing came.
+#[test]
+fn a_page_that_cannot_be_written_is_told_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nowhere = folder.path().join("none/page.html");
+    // this workload is found to be wrong only when the runs begin
+    let wrong = EXPERIMENT.replace("synth:interval", "synth:intervla");
+    let output = run(&wrong, &["--report", nowhere.to_str().expect("a name")]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    for part in ["--report", "none/page.html", "name a file that you may write"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert!(!error.contains("intervla"), "{error}");
+    let page = folder.path().join("page.html");
+    let name = page.to_str().expect("a name");
+    let output = run(&wrong, &["--report", name]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("intervla"));
+    assert!(!page.exists(), "there was nothing to write");
+    let output = run(EXPERIMENT, &["--report", name, "--details", name]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("both name"));
 }
 
 #[test]

@@ -254,14 +254,20 @@ impl Experiment {
 
     /// Items of the file that no relation belongs to.
     pub fn missing(&self) -> impl Iterator<Item = &String> {
-        self.items.iter().filter(|item| {
-            let belongs = |id: &str| {
-                id.strip_prefix(item.as_str())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            };
-            !self.relations.iter().any(|relation| belongs(&relation.id))
-        })
+        let has_one = |item: &str| self.relations.iter().any(|one| belongs(&one.id, item));
+        self.items.iter().filter(move |item| !has_one(item))
     }
+
+    /// The item that a relation belongs to: of several the longest one.
+    pub fn item_of(&self, id: &str) -> Option<&str> {
+        let items = self.items.iter().map(String::as_str);
+        items.filter(|item| belongs(id, item)).max_by_key(|item| item.len())
+    }
+}
+
+/// Does the relation of this id belong to the item?
+fn belongs(id: &str, item: &str) -> bool {
+    id.strip_prefix(item).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// The nulls of an experiment whose file names none.

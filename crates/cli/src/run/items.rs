@@ -174,7 +174,7 @@ const ITEMS: &[&str] = &[
 /// Relations when the list was committed, before any policy was run: it never gets shorter.
 const RELATIONS_LEAST: usize = 576;
 
-fn files() -> Vec<PathBuf> {
+pub(super) fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let entries = std::fs::read_dir(folder).expect("there is a folder of experiments");
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();

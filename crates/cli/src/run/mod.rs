@@ -21,17 +21,19 @@ mod score;
 #[cfg(test)]
 mod serw_tests;
 mod sharing;
+mod stated;
 #[cfg(test)]
 mod tests;
 mod traces;
 mod work;
 
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::report::{print_json, print_text};
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use experiment::Experiment;
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use work::Results;
 
 /// Run experiments: the paper's number, ours and the verdict of each relation.
@@ -53,8 +55,8 @@ pub struct Arguments {
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
-    /// Also write a page with the verdicts and charts of every case: one file, nothing loaded from
-    /// elsewhere
+    /// Also write a page: each figure with the paper's points and ours, the verdicts, and charts of every
+    /// case. One file, nothing loaded from elsewhere
     #[arg(long, value_name = "F.html")]
     report: Option<PathBuf>,
     /// Write everything that each run gave to a file, as JSON: {experiment: {case: {policy: run}}}
@@ -79,16 +81,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         experiments.push(experiment);
     }
+    // before anything runs: all of them take half an hour
+    let (page_file, details_file) = outputs(arguments)?;
     let nulls = nulls(&experiments, arguments.null);
     let results = work::run_all(experiments.iter().chain(&nulls))?;
     check_nulls(&nulls, &results)?;
-    if let Some(path) = &arguments.details {
-        write_details(path, &experiments, &results)?;
+    if let Some(file) = details_file {
+        file.write(&details_of(&experiments, &results)?)?;
     }
     let document = report::document(&experiments, &results, arguments.null);
-    if let Some(path) = &arguments.report {
-        let page = page::render(&document, &experiments, &results)?;
-        std::fs::write(path, page).with_context(|| path.display().to_string())?;
+    if let (Some(file), Some(path)) = (page_file, &arguments.report) {
+        file.write(&page::render(&document, &experiments, &results, arguments.null)?)?;
         crate::stderr::note(format_args!("report: {}", path.display()));
     }
     if arguments.json {
@@ -108,6 +111,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// The files for the page and for the details.
+fn outputs(arguments: &Arguments) -> Result<(Option<Output>, Option<Output>), Failure> {
+    let Arguments { report, details, .. } = arguments;
+    if let (Some(report), true) = (report, report == details) {
+        let path = report.display();
+        return Err(Failure::usage(format!("--report and --details both name {path}")));
+    }
+    let open = |option: &str, path: &Option<PathBuf>| {
+        path.as_ref().map(|path| Output::check(option, path)).transpose()
+    };
+    Ok((open("--report", report)?, open("--details", details)?))
 }
 
 /// The experiments with each of their nulls in the place of the policies, if that is asked for.
@@ -137,11 +153,8 @@ fn check_nulls(nulls: &[Experiment], results: &Results) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_details(
-    path: &Path,
-    experiments: &[Experiment],
-    results: &Results,
-) -> Result<(), Failure> {
+/// Everything that each run gave, as JSON.
+fn details_of(experiments: &[Experiment], results: &Results) -> Result<String, Failure> {
     let mut document = Map::new();
     for experiment in experiments {
         let mut cases = Map::new();
@@ -156,7 +169,5 @@ fn write_details(
         }
         document.insert(experiment.name.clone(), Value::Object(cases));
     }
-    let text = serde_json::to_string_pretty(&Value::Object(document))?;
-    std::fs::write(path, text).with_context(|| path.display().to_string())?;
-    Ok(())
+    Ok(serde_json::to_string_pretty(&Value::Object(document))?)
 }

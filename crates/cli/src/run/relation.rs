@@ -72,8 +72,26 @@ pub struct Bounds {
     pub most: Option<f64>,
 }
 
+/// In what a value is counted, and so how it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A ratio that is told as a change: 0.39 is -61 %.
+    Change,
+    /// A ratio that is told as such.
+    Factor,
+    /// A part of a whole, told in percent.
+    Share,
+    /// Nanoseconds.
+    Time,
+    /// Bytes.
+    Bytes,
+    /// Anything else.
+    Plain,
+}
+
 impl Bounds {
-    fn hold(self, value: f64) -> bool {
+    /// Is the value within them?
+    pub fn hold(self, value: f64) -> bool {
         self.least.is_none_or(|least| value >= least) && self.most.is_none_or(|most| value <= most)
     }
 }
@@ -162,16 +180,23 @@ impl Relation {
         self.terms.iter().flat_map(|term| std::iter::once(&term.value).chain(&term.over))
     }
 
+    /// The value of each term, or why it has none.
+    pub fn values(
+        &self,
+        look_up: &dyn Fn(&Path) -> Result<f64, String>,
+    ) -> impl Iterator<Item = Result<f64, String>> {
+        self.terms.iter().map(move |term| term.value(look_up))
+    }
+
     /// Looks the values up and compares them.
     pub fn verdict(&self, look_up: &dyn Fn(&Path) -> Result<f64, String>) -> Verdict {
         let published = self.purpose.known().and_then(|known| known.published);
-        let values: Result<Vec<f64>, String> =
-            self.terms.iter().map(|term| term.value(look_up)).collect();
+        let values: Result<Vec<f64>, String> = self.values(look_up).collect();
         let values = match (values, self.test) {
             (Ok(values), _) => values,
             // of a count, what has no value does not count
             (Err(_), Test::Count(..)) => {
-                self.terms.iter().map(|term| term.value(look_up).unwrap_or(f64::NAN)).collect()
+                self.values(look_up).map(|value| value.unwrap_or(f64::NAN)).collect()
             }
             (Err(why), _) => {
                 // a number that did not come out is as far off as can be
@@ -208,37 +233,56 @@ impl Relation {
         told.join(", ")
     }
 
-    /// A value as the paper would write it.
-    fn tell(&self, value: f64) -> String {
-        if value.is_nan() {
-            return "none".into();
-        }
+    /// In what its values are counted.
+    pub fn unit(&self) -> Unit {
         let term = &self.terms[0];
         let field = &term.value.field;
         let is_change = matches!(self.rule.as_str(), "effect" | "about equal" | "direction");
-        if term.over.is_some() {
-            return match () {
-                () if is_change && value < 3.0 => format!("{:+.1} %", (value - 1.0) * 100.0),
-                () if self.paper.contains('%') || self.paper.contains(" of ") => {
-                    format!("{:.3} %", value * 100.0)
-                }
-                () if value < 0.01 => format!("{value:.2e}x"),
-                () => format!("{value:.3}x"),
-            };
+        let is_share = self.paper.contains('%') || self.paper.contains(" of ");
+        match term.over {
+            Some(_) if is_change => Unit::Change,
+            Some(_) if is_share => Unit::Share,
+            Some(_) => Unit::Factor,
+            None if field.ends_with("_ns") => Unit::Time,
+            None if field.contains("bytes") => Unit::Bytes,
+            None if field.contains("utilization") || field.contains("recall") => Unit::Share,
+            None => Unit::Plain,
         }
-        if field.ends_with("_ns") {
-            return Duration::from_ns(value as u64).to_string();
-        }
-        if field.contains("bytes") {
-            let in_gb = value == 0.0 || value >= 1e9;
-            let (part, unit) = if in_gb { (value / 1e9, "GB") } else { (value / 1e6, "MB") };
-            return format!("{part:.2} {unit}");
-        }
-        if field.contains("utilization") || field.contains("recall") {
-            return format!("{:.2} %", value * 100.0);
-        }
-        if value >= 1e6 { format!("{:.2} M", value / 1e6) } else { format!("{value}") }
     }
+
+    /// A value as the paper would write it.
+    pub fn tell(&self, value: f64) -> String {
+        if !value.is_finite() {
+            return if value.is_nan() { "none" } else { "infinite" }.into();
+        }
+        let is_whole = self.terms[0].over.is_none();
+        match self.unit() {
+            Unit::Change if value < 3.0 => format!("{:+.1} %", (value - 1.0) * 100.0),
+            // of a part of another run's number, small parts of a percent may be what counts
+            Unit::Share if is_whole => format!("{:.2} %", value * 100.0),
+            Unit::Share => format!("{:.3} %", value * 100.0),
+            Unit::Change | Unit::Factor if value < 0.01 => format!("{value:.2e}x"),
+            Unit::Change | Unit::Factor => format!("{value:.3}x"),
+            Unit::Time => Duration::from_ns(value as u64).to_string(),
+            Unit::Bytes => {
+                let in_gb = value == 0.0 || value >= 1e9;
+                let (part, unit) = if in_gb { (value / 1e9, "GB") } else { (value / 1e6, "MB") };
+                format!("{part:.2} {unit}")
+            }
+            Unit::Plain if value >= 1e6 => format!("{:.2} M", value / 1e6),
+            Unit::Plain => significant(value),
+        }
+    }
+}
+
+/// Whole numbers as they are, others in four digits: `0.03431`.
+fn significant(value: f64) -> String {
+    if value.fract() == 0.0 {
+        return format!("{value}");
+    }
+    let places = 3 - value.abs().log10().floor() as i32;
+    let text = format!("{value:.*}", places.clamp(1, 12) as usize);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn bounds_hold(bounds: Bounds, value: f64) -> bool {

@@ -135,3 +135,16 @@ fn a_percentile_of_nothing_is_no_number() {
         assert_eq!(field_of(&run, field), want, "{field}");
     }
 }
+
+#[test]
+fn a_fraction_is_told_in_four_digits() {
+    for (value, want) in [
+        (0.034310241578477424, "0.03431"),
+        (0.5, "0.5"),
+        (2.0, "2"),
+        (1234.56, "1234.6"),
+        (0.000012345, "0.00001234"),
+    ] {
+        assert_eq!(significant(value), want);
+    }
+}

@@ -32,7 +32,8 @@ pub struct Document {
 /// One experiment.
 #[derive(Debug, Serialize)]
 pub struct Told {
-    name: String,
+    /// Its name.
+    pub name: String,
     title: String,
     source: String,
     about: String,
@@ -40,7 +41,8 @@ pub struct Told {
     pub relations: Vec<Row>,
     /// The nulls that were run, by name.
     nulls: Vec<&'static str>,
-    score: Score,
+    /// Of its relations.
+    pub score: Score,
     cases: Vec<CaseTold>,
 }
 
@@ -255,9 +257,7 @@ impl Told {
         let _ = writeln!(text, "{}: {} ({})\n", self.name, self.title, self.source);
         let mut table = Table::new(&["<id", "<what", "paper", "ours", "<verdict"]);
         for row in &self.relations {
-            let mut cells = row.cells();
-            cells.truncate(5); // the reasons stand below
-            table.row(cells);
+            table.row(row.cells()); // the reasons stand below
         }
         text.push_str(&table.render());
         for row in self.relations.iter().filter(|row| !row.holds && !row.skipped) {

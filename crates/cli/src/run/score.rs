@@ -78,7 +78,7 @@ impl Score {
             let percent = self.scored.percent();
             let _ = writeln!(text, "{hold} of {all} relations hold ({percent} %)");
         }
-        if let Some(apart) = self.discriminating {
+        if let Some(apart) = self.discriminating.filter(|share| share.all > 0) {
             let _ = writeln!(
                 text,
                 "{} of {} that no null passes hold ({} %): these tell a policy from none",

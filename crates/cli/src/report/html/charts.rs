@@ -148,7 +148,8 @@ pub fn tail(what: &str, series: Series, most: u64) -> Result<Option<Chart>> {
         return Ok(None);
     };
     let least = (1.0 / most.max(1) as f64).max(1e-6);
-    let x = axis("latency", (low, high), true, time_word);
+    // the axis is logarithmic, and what took no time has a place at its end
+    let x = axis("latency", (low.max(1.0), high.max(2.0)), true, time_word);
     let y = axis("share that took longer", (least, 1.0), true, share_word);
     Ok(Some(Chart {
         title: format!("{what}: how many took longer?"),

@@ -67,11 +67,7 @@ pub fn reservable_svg(table: &CostTable) -> anyhow::Result<String> {
     charts::reservable(&series.collect())
 }
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;\
-color:#1f2933}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}table{border-collapse:collapse}\
-td,th{padding:.25em .6em;text-align:right;border-bottom:1px solid #e4e7eb;vertical-align:bottom}td{white-space:nowrap}\
-th:first-child,td:first-child{text-align:left}p.note{color:#52606d;margin:.2em 0 0}figure{margin:0 0 1em}\
-svg{max-width:100%;height:auto}";
+const STYLE: &str = include_str!("style.css");
 
 /// The page.
 ///
@@ -87,15 +83,16 @@ pub fn render(page: &Page<'_>) -> anyhow::Result<String> {
     for chart in charts::all(page)? {
         body.push_str(&figure(2, &chart));
     }
-    Ok(document(page.title, &body))
+    Ok(document(page.title, "", &body))
 }
 
-/// A page with this title and body, which is HTML.
-pub fn document(title: &str, body: &str) -> String {
+/// A page with this title, a style of its own, and this body, which is HTML.
+pub fn document(title: &str, style: &str, body: &str) -> String {
     let title = escape(title);
     format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
-         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n\
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><style>{STYLE}{style}</style></head><body>\n\
          <h1>{title}</h1>\n{body}</body></html>\n"
     )
 }
