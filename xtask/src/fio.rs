@@ -21,6 +21,10 @@ pub struct Answer {
     pub iops: u64,
     /// Bytes per second, of all jobs together.
     pub bytes_per_s: u64,
+    /// Requests, of all jobs together.
+    pub requests: u64,
+    /// Mean nanoseconds from when fio sends a request until it has the answer.
+    pub latency_ns: u64,
     /// Errors of all jobs.
     pub errors: u64,
 }
@@ -75,15 +79,20 @@ fn parse(json: &str) -> Result<Answer> {
     let json: Value = serde_json::from_str(json).context("fio's JSON")?;
     let jobs = json["jobs"].as_array().context("fio's JSON has no jobs")?;
     let mut answer = Answer::default();
+    let mut latency_sum_ns = 0.0;
     for job in jobs {
         for direction in ["read", "write"] {
             let of = &job[direction];
             answer.iops += of["iops"].as_f64().unwrap_or(0.0) as u64;
             answer.bytes_per_s += of["bw_bytes"].as_u64().unwrap_or(0);
+            let requests = of["total_ios"].as_u64().unwrap_or(0);
+            answer.requests += requests;
+            latency_sum_ns += of["lat_ns"]["mean"].as_f64().unwrap_or(0.0) * requests as f64;
         }
         answer.errors += job["total_err"].as_u64().unwrap_or(0);
         answer.errors += u64::from(job["error"].as_u64().unwrap_or(0) != 0);
     }
+    answer.latency_ns = (latency_sum_ns / answer.requests.max(1) as f64) as u64;
     Ok(answer)
 }
 
@@ -94,9 +103,11 @@ mod tests {
     #[test]
     fn rates_and_errors_of_all_jobs_are_added() {
         let json = r#"{"jobs":[
-            {"error":0,"total_err":0,"read":{"iops":1.9,"bw_bytes":4096},"write":{"iops":2.0}},
+            {"error":0,"total_err":0,"read":{"iops":1.9,"bw_bytes":4096,"total_ios":3,
+                "lat_ns":{"mean":100.5}},"write":{"iops":2.0,"total_ios":1,"lat_ns":{"mean":300}}},
             {"error":5,"total_err":2,"read":{"iops":10},"write":{"bw_bytes":1}}]}"#;
-        let wanted = Answer { iops: 13, bytes_per_s: 4097, errors: 3 };
+        let wanted =
+            Answer { iops: 13, bytes_per_s: 4097, requests: 4, latency_ns: 150, errors: 3 };
         assert_eq!(parse(json).unwrap(), wanted);
         assert!(parse("{}").is_err());
     }

@@ -117,7 +117,7 @@ pub fn rows(names: &[&str]) -> Vec<(String, Row)> {
 
 /// How many others want the processors, on average of the last minute: on a busy machine ratios at
 /// depth 1 say little.
-fn load() -> String {
+pub fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or("?").to_owned()
 }

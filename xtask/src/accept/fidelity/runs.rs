@@ -23,7 +23,7 @@ pub(super) struct Runs {
 /// One relation.
 pub(super) struct Relation<'a>(&'a Value);
 
-/// Runs every experiment of the papers with its nulls, once in this process.
+/// Runs what the relations of every paper name, with the nulls, once in this process.
 pub(super) fn all() -> Result<&'static Runs> {
     static RUNS: OnceLock<Result<Runs, String>> = OnceLock::new();
     RUNS.get_or_init(|| run().map_err(|error| format!("{error:#}")))
@@ -39,7 +39,7 @@ fn run() -> Result<Runs> {
     }
     let began = Instant::now();
     let output = Command::new(&tandem)
-        .args(["run", "--null", "--json"])
+        .args(["run", "--null", "--named", "--json"])
         .args(files)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
