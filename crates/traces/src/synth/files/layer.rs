@@ -17,9 +17,11 @@
 //! dirty pages of its file around it, when more than `dirty` of the RAM is so; whole files are read
 //! ahead; a lookup reads the one page of the directory that has the entry (64 bytes each, as in
 //! MINIX), and an open or a stat the page of its attributes (256 bytes each). Directories and
-//! attributes have a range of their own at the front of each volume and are of type metadata, so that
-//! no file shares an extent with them. Nothing is written for its age, as the stream knows no time.
+//! attributes lie at the front of each volume (`front`) and are of type metadata. Each directory and each
+//! page of attributes has units of its own, as a file has, so that it is written in requests of its own
+//! and a tier counts it alone. Nothing is written for its age, as the stream knows no time.
 
+use super::front::{Front, Meta, MetaPage};
 use super::names::Names;
 use super::ram::{Page, Ram};
 use super::space::{Run, Space};
@@ -28,8 +30,6 @@ use tandem_block::{Arrival, BLOCK_BYTES, Instant, ObjectId, Op, RequestType, Rng
 
 /// Names in a page of a directory.
 pub(super) const NAMES_PER_PAGE: u32 = 64;
-/// Attributes of files in a page.
-const ATTRIBUTES_PER_PAGE: u32 = 16;
 /// From one request to the next: a replay of these workloads keeps requests outstanding instead of
 /// following times.
 const STEP_NS: u64 = 1000;
@@ -70,11 +70,14 @@ struct Volume {
     files: Vec<Option<File>>,
     vacant: Vec<u32>,
     listed: Vec<FileId>,
-    /// Pages of directories and attributes that hold something.
-    made: Vec<bool>,
-    /// Pages before the files' units.
-    front_pages: u32,
-    directory_pages: u32,
+    front: Front,
+}
+
+/// Whose a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Meta(Meta),
+    File(u32),
 }
 
 /// The layer: RAM above volumes.
@@ -101,17 +104,13 @@ impl Layer {
         per_directory: u32,
     ) -> u8 {
         let names = Names::new(directories, per_directory);
-        let directory_pages = names.pages();
-        let meta_pages = directory_pages + files_max.div_ceil(ATTRIBUTES_PER_PAGE);
         self.volumes.push(Volume {
+            front: Front::new(&names, files_max, self.knobs.unit_pages),
             names,
             space: Space::new(),
             files: Vec::new(),
             vacant: Vec::new(),
             listed: Vec::new(),
-            made: vec![false; meta_pages as usize],
-            front_pages: meta_pages.next_multiple_of(self.knobs.unit_pages),
-            directory_pages,
         });
         u8::try_from(self.volumes.len() - 1).expect("a few volumes")
     }
@@ -156,10 +155,9 @@ impl Layer {
         is_listed: bool,
     ) -> Option<FileId> {
         let of = &mut self.volumes[volume as usize];
-        let attributes = (of.made.len() as u32 - of.directory_pages) * ATTRIBUTES_PER_PAGE;
         let id = match of.vacant.pop() {
             Some(id) => id,
-            None if of.files.len() as u32 == attributes => return None,
+            None if of.files.len() as u32 == of.front.files_max() => return None,
             None => {
                 of.files.push(None);
                 of.files.len() as u32 - 1
@@ -238,23 +236,24 @@ impl Layer {
     /// Finds a name and its file's attributes, or changes both.
     fn look_up(&mut self, volume: u8, id: FileId, is_changed: bool) {
         let name = self.file(volume, id).name;
-        let page = self.volumes[volume as usize].names.page(name);
+        let of = &self.volumes[volume as usize];
+        let page = of.front.directory_page(of.names.page(name));
         self.meta(volume, page, is_changed);
         self.attributes(volume, id, is_changed);
     }
 
     fn attributes(&mut self, volume: u8, id: FileId, is_changed: bool) {
-        let page = self.volumes[volume as usize].directory_pages + id.0 / ATTRIBUTES_PER_PAGE;
+        let page = self.volumes[volume as usize].front.attributes_page(id.0);
         self.meta(volume, page, is_changed);
     }
 
     /// Uses a page of directories or attributes.
-    fn meta(&mut self, volume: u8, number: u32, is_changed: bool) {
+    fn meta(&mut self, volume: u8, of: MetaPage, is_changed: bool) {
+        let front = &mut self.volumes[volume as usize].front;
+        let number = front.number(of);
         let page = Page { volume, number };
         if !self.ram.touch(page) {
-            let made = &mut self.volumes[volume as usize].made[number as usize];
-            let holds_something = std::mem::replace(made, true);
-            if holds_something {
+            if front.make(of) {
                 self.send(Op::Read, volume, number, 1);
             }
             self.take_in(page);
@@ -366,11 +365,14 @@ impl Layer {
         self.send(Op::Write, volume, first, end - first);
     }
 
-    /// Whose is this page? Directories and attributes belong to nobody.
-    fn owner(&self, volume: u8, number: u32) -> Option<u32> {
+    /// Whose is this page? `None` if it is nobody's.
+    fn owner(&self, volume: u8, number: u32) -> Option<Owner> {
         let of = &self.volumes[volume as usize];
-        let unit = number.checked_sub(of.front_pages)? / self.knobs.unit_pages;
-        of.space.owner(unit)
+        if let Some(meta) = of.front.owner(number) {
+            return Some(Owner::Meta(meta));
+        }
+        let unit = (number - of.front.end()) / self.knobs.unit_pages;
+        of.space.owner(unit).map(Owner::File)
     }
 
     /// Where a file's `index`-th page lies.
@@ -389,12 +391,12 @@ impl Layer {
     /// First page and pages of a run of units.
     fn pages_of(&self, volume: u8, run: Run) -> (u32, u32) {
         let unit_pages = self.knobs.unit_pages;
-        let front = self.volumes[volume as usize].front_pages;
+        let front = self.volumes[volume as usize].front.end();
         (front + run.first * unit_pages, run.count * unit_pages)
     }
 
     fn send(&mut self, op: Op, volume: u8, first: u32, count: u32) {
-        let is_meta = first < self.volumes[volume as usize].front_pages;
+        let is_meta = first < self.volumes[volume as usize].front.end();
         self.out.push_back(Arrival {
             at: Instant::from_ns(self.sent * STEP_NS),
             object: ObjectId(volume.into()),

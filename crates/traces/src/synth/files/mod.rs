@@ -10,6 +10,7 @@
 //! rounds is a guess of ours: about as many as a hard drive alone does in that time.
 
 mod filebench;
+mod front;
 mod layer;
 mod mixed;
 mod names;

@@ -22,9 +22,14 @@ impl Names {
         Names { room, directories: vec![(0, Vec::new()); directories as usize] }
     }
 
-    /// Pages of all of them.
-    pub(super) fn pages(&self) -> u32 {
-        self.directories.len() as u32 * (self.room / NAMES_PER_PAGE)
+    /// How many they are.
+    pub(super) fn directories(&self) -> u32 {
+        self.directories.len() as u32
+    }
+
+    /// Pages of each.
+    pub(super) fn pages_each(&self) -> u32 {
+        self.room / NAMES_PER_PAGE
     }
 
     /// An entry in this directory, or in the next one that has room.
@@ -66,7 +71,7 @@ mod tests {
     #[test]
     fn entries_are_used_again_and_a_full_directory_is_passed_by() {
         let mut names = Names::new(2, 60);
-        assert_eq!(names.pages(), 2);
+        assert_eq!((names.directories(), names.pages_each()), (2, 1));
         let all: Vec<u32> = (0..64).map(|_| names.take(1).unwrap()).collect();
         assert!(all.iter().all(|&name| (names.directory(name), names.page(name)) == (1, 1)));
         assert_eq!(names.take(1), Some(0), "the second one is full");
