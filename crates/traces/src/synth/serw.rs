@@ -10,7 +10,9 @@
 //! never written. Writes = bytes / mean size.
 //! **Guess:** everything else, as the deck has no rates, durations or footprints: 600 s; reads/s (A1
 //! 4,000, A2 1,000, B as many as writes); peaks of three times the mean; 64 MiB chunks over 192 GiB;
-//! the shapes of the sizes; writes append to their chunk and begin anew when it is full.
+//! the shapes of the sizes; writes append to their chunk and begin anew when it is full. Whether the
+//! nodes read what they have just written is not in the deck. [BCW §2.3] says of nodes of the same
+//! service that who asks caches what is hot. With `places=apart` reads meet no write.
 
 use super::settings::{Kind, Setting, Settings};
 use super::sizes::Deck;
@@ -154,6 +156,12 @@ const SETTINGS: &[Setting] = &[
         kind: Kind::Choice(&["wide", "small"]),
         summary: "sizes of reads, 512 B to 1 MiB: 34 % of 64 KiB or more, or 14 %",
     },
+    Setting {
+        name: "places",
+        default: "any",
+        kind: Kind::Choice(&["any", "apart"]),
+        summary: "apart: what is read was not written in this run; of each chunk the first half is read, the second written",
+    },
     Bursts::SETTING,
     Within::SETTING,
 ];
@@ -185,6 +193,7 @@ impl Node {
             written: rare(self.rarely_written_percent, self.rare_writes, writes),
             read: rare(self.rarely_read_percent, RARE_ACCESSES, reads),
             ends: vec![0; CHUNKS as usize],
+            read_bytes: CHUNK_BYTES >> settings.get("places"),
             rng: rng.split(5),
         }))
     }
@@ -259,8 +268,10 @@ struct Requests {
     read_sizes: Drawn,
     written: Chunks,
     read: Chunks,
-    /// Where each chunk is appended to.
+    /// Where each chunk is appended to, from where its writes begin.
     ends: Vec<u64>,
+    /// So much of each chunk is read, from its start. Where that is not all of it, the rest is written.
+    read_bytes: u64,
     rng: Rng,
 }
 
@@ -273,14 +284,15 @@ impl Iterator for Requests {
         let (op, length_bytes, chunk, within_bytes) = if is_write {
             let size_bytes = self.write_sizes.draw();
             let chunk = self.written.draw(WRITE_FACTOR, &mut self.rng);
+            let begin = self.read_bytes % CHUNK_BYTES;
             let end = &mut self.ends[chunk as usize];
-            let start = if *end + size_bytes > CHUNK_BYTES { 0 } else { *end };
+            let start = if begin + *end + size_bytes > CHUNK_BYTES { 0 } else { *end };
             *end = start + size_bytes;
-            (Op::Write, size_bytes, chunk, start)
+            (Op::Write, size_bytes, chunk, begin + start)
         } else {
             let size_bytes = self.read_sizes.draw();
             let chunk = self.read.draw(READ_FACTOR, &mut self.rng);
-            let places = (CHUNK_BYTES - size_bytes) / BLOCK_BYTES + 1;
+            let places = (self.read_bytes - size_bytes) / BLOCK_BYTES + 1;
             (Op::Read, size_bytes, chunk, self.rng.below(places) * BLOCK_BYTES)
         };
         Some(Arrival {

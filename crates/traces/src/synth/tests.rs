@@ -265,6 +265,30 @@ fn serw_nodes_have_the_decks_bytes_sizes_and_chunks() {
     }
 }
 
+/// [BCW §2.3], of the same service.
+#[test]
+fn serw_reads_apart_never_meet_a_write() {
+    let made = |spec: &str| build(spec, 1).expect("known").collect::<Vec<_>>();
+    for node in ["serw-a1", "serw-b2"] {
+        let apart = made(&format!("{node}:duration=20s,places=apart"));
+        let half = serw::CHUNK_BYTES / 2;
+        for arrival in &apart {
+            let begin = arrival.offset_bytes % serw::CHUNK_BYTES;
+            let end = begin + arrival.length_bytes;
+            let is_in_its_half = match arrival.op {
+                Op::Write => begin >= half && end <= 2 * half,
+                _ => end <= half,
+            };
+            assert!(is_in_its_half, "{node}: {begin} to {end}");
+        }
+        // nothing else is different
+        let key = |a: &Arrival| (a.at, a.op, a.length_bytes, a.offset_bytes / serw::CHUNK_BYTES);
+        let any = made(&format!("{node}:duration=20s"));
+        assert!(apart.iter().map(key).eq(any.iter().map(key)), "{node}");
+        assert!(any.iter().any(|a| a.op == Op::Read && a.offset_bytes % serw::CHUNK_BYTES > half));
+    }
+}
+
 #[test]
 fn a_serw_node_may_be_slower_with_another_peak_and_smaller_reads() {
     let node = totals("serw-b1:duration=40s");
