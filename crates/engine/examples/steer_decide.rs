@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock, not the engine")]
 
 use std::hint::black_box;
-use tandem_block::{DeviceId, Instant, Rng};
+use tandem_block::{DeviceId, Instant, ObjectId, Rng};
 use tandem_engine::bcw::predictor::WriteState;
 use tandem_engine::profile::{HddProfile, SsdProfile};
 use tandem_engine::steer::settings::SteerConfig;
@@ -83,6 +83,8 @@ fn measure(policy: &mut Box<dyn Steer>, scenes: &[Scene], told: bool) -> (u64, u
         }
         let view = SteerView {
             now,
+            object: ObjectId(0),
+            logical: number * 7 % (1 << 24),
             bytes: scene.bytes,
             request_bytes: scene.bytes,
             ssd_queue_length: scene.ssds[0].queue_length,

@@ -34,6 +34,15 @@ pub struct VolumePlan {
     pub limit: Option<u64>,
 }
 
+/// A policy whose thresholds small pools pass.
+fn steer(policy: &str) -> SteerConfig {
+    SteerConfig::named(policy)
+        .with("queue_length", 1)
+        .with("asynchronous", 16 * KIB)
+        .with("in_a_row", 0)
+        .with("extent", 64 * KIB)
+}
+
 impl SwarmConfig {
     /// Every volume, as the engine is told of it.
     pub(crate) fn volumes(&self) -> Vec<VolumeConfig> {
@@ -41,7 +50,7 @@ impl SwarmConfig {
             object: VOLUME,
             name: "vol0".into(),
             size_bytes: self.shape.volume_bytes,
-            steer: SteerConfig::named(&self.policy).with("queue_length", 1),
+            steer: steer(&self.policy),
             tier: self.tier.clone(),
             file_tiers: self.file_tiers.clone(),
             durability: self.durability,
@@ -50,7 +59,7 @@ impl SwarmConfig {
             object: plan.object,
             name: format!("vol{}", plan.object.0 - VOLUME.0),
             size_bytes: plan.size_bytes,
-            steer: SteerConfig::named(&plan.policy).with("queue_length", 1),
+            steer: steer(&plan.policy),
             tier: plan.tier.clone(),
             file_tiers: Vec::new(),
             durability: plan.durability,

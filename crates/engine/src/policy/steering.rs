@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
 use crate::ledger::Ledger;
+use crate::map::Logical;
 use crate::owner::Owner;
 use crate::profile::latency_ns;
 use crate::steer::rate::Rate;
@@ -17,7 +18,7 @@ use crate::steer::settings::SteerConfig;
 use crate::steer::{Decision, HddView, Reason, Seen, SsdView, Steer, SteerView, Target};
 use crate::stripes::Stripes;
 use crate::tier::Intention;
-use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, Op, Request};
+use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, ObjectId, Op, Request};
 
 /// Rates that policies see are taken over this long.
 const RATE_WINDOW: Duration = Duration::from_s(1);
@@ -53,6 +54,10 @@ pub(crate) struct Steering {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) request: &'a Request,
+    /// The volume or file that is written.
+    pub(crate) object: ObjectId,
+    /// The first block that it touches.
+    pub(crate) logical: Logical,
     /// Bytes of the whole blocks that it touches.
     pub(crate) bytes: u64,
     /// Where its tier wants it.
@@ -84,11 +89,10 @@ impl Steering {
         }
     }
 
-    /// `bytes`: on the drive, and as the user asked.
     fn ask(
         &mut self,
         steer: usize,
-        bytes: (u64, u64),
+        asked: &Asked<'_>,
         hdds: &[HddView],
         io: &DeviceIo,
     ) -> Decision {
@@ -96,8 +100,10 @@ impl Steering {
         self.view_ssds(&mut ssds, io);
         let view = SteerView {
             now: io.now(),
-            bytes: bytes.0,
-            request_bytes: bytes.1,
+            object: asked.object,
+            logical: asked.logical,
+            bytes: asked.bytes,
+            request_bytes: asked.request.length_bytes,
             ssd_queue_length: io.shortest_ssd().1,
             ssds: &ssds,
             hdds,
@@ -144,6 +150,9 @@ impl Steering {
         let read = match request.op {
             Op::Read => true,
             Op::Write => false,
+            Op::Flush if self.learns => {
+                return self.tell(&Seen::Flush { object: request.object }, io);
+            }
             Op::Flush | Op::Discard | Op::WriteZeroes => return,
         };
         let now = io.now();
@@ -255,7 +264,7 @@ impl Steering {
                 Decision::stay(Reason::Durability)
             }
             Some(steer) => {
-                let decision = self.ask(steer, (bytes, request.length_bytes), &hdds, io);
+                let decision = self.ask(steer, asked, &hdds, io);
                 let steers = self.shared[steer].policy.control().is_some();
                 if steers { ledger.within_budget(decision, &hdds, io) } else { decision }
             }

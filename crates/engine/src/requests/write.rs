@@ -168,6 +168,8 @@ impl Requests {
         let detours = tiers.policies.tier_of(task).is_none_or(|tier| tier.detours());
         let asked = Asked {
             request: &request,
+            object: task.request.object,
+            logical: task.first,
             bytes,
             intention,
             detours,

@@ -20,6 +20,7 @@ pub(crate) mod swr;
 #[cfg(test)]
 mod test_views;
 pub(crate) mod view;
+pub(crate) mod ziggurat;
 
 use crate::bcw::controller::Control;
 use crate::config::{DeviceConfig, Role};
@@ -150,6 +151,7 @@ pub const POLICIES: &[PolicyEntry] = &[
     even_split::ENTRY,
     ssd_only::ENTRY,
     hdd_only::ENTRY,
+    ziggurat::ENTRY,
 ];
 
 /// Makes the policy that a volume asks for; `None` if there is none of that name.

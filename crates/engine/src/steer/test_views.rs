@@ -2,7 +2,7 @@
 
 use super::{HddView, SsdView, SteerView};
 use crate::bcw::predictor::WriteState;
-use tandem_block::{DeviceId, Instant};
+use tandem_block::{DeviceId, Instant, ObjectId};
 
 /// An SSD with so many commands.
 pub(super) fn ssd(device: u8, queue_length: u32) -> SsdView {
@@ -34,6 +34,8 @@ pub(super) fn hdd(device: u8) -> HddView {
 pub(super) fn view<'a>(ssds: &'a [SsdView], hdds: &'a [HddView]) -> SteerView<'a> {
     SteerView {
         now: Instant::from_ns(1_000_000_000),
+        object: ObjectId(0),
+        logical: 0,
         bytes: 4096,
         request_bytes: 4096,
         ssd_queue_length: ssds.iter().map(|ssd| ssd.queue_length).min().unwrap_or(0),

@@ -5,7 +5,8 @@
 //! changes, so that a view costs a few reads.
 
 use crate::bcw::predictor::WriteState;
-use tandem_block::{DeviceId, Instant};
+use crate::map::Logical;
+use tandem_block::{DeviceId, Instant, ObjectId};
 
 /// What a policy sees of one SSD.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +53,10 @@ pub struct HddView {
 pub struct SteerView<'a> {
     /// The time.
     pub now: Instant,
+    /// The volume or file that is written.
+    pub object: ObjectId,
+    /// First block.
+    pub logical: Logical,
     /// Its size on the drive: whole blocks.
     pub bytes: u64,
     /// Its size as the user asked. Paper: `S` and sizes of requests are of these.
@@ -85,6 +90,11 @@ pub enum Seen {
         read: bool,
         /// Its size as the user asked.
         bytes: u64,
+    },
+    /// A user wants everything to be durable that was written before.
+    Flush {
+        /// The volume or file that he named.
+        object: ObjectId,
     },
     /// An SSD completed a read or write without error.
     Completion {
@@ -159,6 +169,8 @@ pub enum Reason {
     OverCap,
     /// Kept on the SSD: the hard drive drains its buffer, and nothing is urgent.
     Resting,
+    /// Kept on the SSD: a FLUSH is expected soon.
+    Synchronous,
 }
 
 impl Reason {
@@ -191,6 +203,7 @@ impl Reason {
             Reason::SsdSooner => "ssd_sooner",
             Reason::OverCap => "over_cap",
             Reason::Resting => "resting",
+            Reason::Synchronous => "synchronous",
         }
     }
 
