@@ -70,6 +70,7 @@ pub fn run(combination: &Combination, seed: u64) -> Result<Coverage, Failure> {
     let mut config = SwarmConfig::tiered(seed, combination.steer, 200);
     let (extent, size) = (config.tier.get("extent"), config.tier.get("size"));
     config.tier = combination.tier.clone().with("extent", extent).with("size", size);
+    config.tier = config.tier.with("log_age", 3_000_000);
     config.tuning.order = combination.order;
     let needs = combination.tier.entry().map_or(0, |_| 1);
     let wants = tandem_engine::SteerConfig::named(combination.steer);

@@ -392,7 +392,8 @@ impl SwarmConfig {
             .with("reads", 1 + u64::from(seed % 5 == 4))
             .with("pays_within", if seed / 2 % 3 == 1 { 50_000_000 } else { UNBOUNDED })
             .with("collector", seed % collectors)
-            .with("interval", if at_intervals { 3_000_000 } else { NEVER });
+            .with("interval", if at_intervals { 3_000_000 } else { NEVER })
+            .with("log_age", 3_000_000);
         config
     }
 

@@ -9,7 +9,8 @@ use super::{Class, Comes};
 
 /// No tier with a share has its bytes.
 const NOBODY: u8 = 0;
-const KEEPS_ALONE: u8 = 4;
+const COMES: u8 = 7;
+const KEEPS_ALONE: u8 = 8;
 
 /// The class of each extent: a byte for each.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,7 @@ fn code(class: Class) -> u8 {
         Comes::Never => 1,
         Comes::WhenRead => 2,
         Comes::AtIntervals => 3,
+        Comes::FromLog => 4,
     };
     if class.keeps_alone { comes | KEEPS_ALONE } else { comes }
 }
@@ -45,9 +47,10 @@ impl Classes {
     /// When does it come, if a hard drive was read for it?
     #[inline]
     pub(crate) fn comes(&self, extent: Extent) -> Comes {
-        match self.of[extent.0 as usize] & 3 {
+        match self.of[extent.0 as usize] & COMES {
             2 => Comes::WhenRead,
             3 => Comes::AtIntervals,
+            4 => Comes::FromLog,
             _ => Comes::Never,
         }
     }
@@ -76,7 +79,7 @@ mod tests {
             (classes.comes(Extent(extent)), classes.keeps_alone(Extent(extent)))
         };
         assert_eq!(is(&classes, 1), (Comes::Never, false));
-        for comes in [Comes::Never, Comes::WhenRead, Comes::AtIntervals] {
+        for comes in [Comes::Never, Comes::WhenRead, Comes::AtIntervals, Comes::FromLog] {
             for keeps_alone in [false, true] {
                 let changes = classes.note(Extent(1), Some(Class { comes, keeps_alone }));
                 assert_eq!(is(&classes, 1), (comes, keeps_alone));

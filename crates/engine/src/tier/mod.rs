@@ -11,6 +11,8 @@
 pub(crate) mod benefit;
 mod classes;
 pub mod collect;
+pub(crate) mod griffin;
+pub(crate) mod log_age;
 pub(crate) mod none;
 pub(crate) mod presets;
 pub(crate) mod rules;
@@ -58,6 +60,8 @@ pub enum Comes {
     WhenRead,
     /// The hottest, every so often.
     AtIntervals,
+    /// What was written to a hard drive's log, when that has aged.
+    FromLog,
 }
 
 /// What a tier says of data that no request asks for just now.
@@ -155,6 +159,7 @@ pub const TIERS: &[TierEntry] = &[
     presets::EDT,
     presets::HYSTOR,
     presets::EASYTIER,
+    griffin::ENTRY,
 ];
 
 /// A registered tier by its place in the registry: for as long as the program runs.

@@ -106,6 +106,25 @@ pub(crate) const MOVES: Setting = Setting::new(
 )
 .words(&[("unbounded", UNBOUNDED)]);
 
+/// Of the space: tiers that log first (requirements P17).
+pub(crate) const LOG_AGE: Setting = Setting::new(
+    "log_age",
+    Kind::Time,
+    900 * 1_000_000_000,
+    1_000_000..=86_400 * 1_000_000_000,
+    "of griffin: what was logged comes to the SSD after this long",
+)
+.words(&[("never", NEVER)]);
+
+/// Of the space: tiers that log first, too.
+pub(crate) const LOG_READS: Setting = Setting::new(
+    "log_reads",
+    Kind::Share,
+    50_000,
+    0..=1_000_000,
+    "of griffin: … or when the log serves more than this share of the reads",
+);
+
 /// Of the space: what moves has to be worth it (requirements B8).
 pub(crate) const PAYS_WITHIN: Setting = Setting::new(
     "pays_within",
@@ -170,6 +189,8 @@ pub(crate) const ALL: &[Setting] = &[
     INTERVAL,
     MOVES,
     PAYS_WITHIN,
+    LOG_AGE,
+    LOG_READS,
     READS,
     SIEVE_BYTES,
     SIEVE_TYPE,
@@ -188,6 +209,8 @@ pub const OF_THE_SPACE: &[&str] = &[
     RATE.name,
     MOVES.name,
     PAYS_WITHIN.name,
+    LOG_AGE.name,
+    LOG_READS.name,
 ];
 
 /// The collector's name that a value stands for.

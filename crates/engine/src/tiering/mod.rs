@@ -17,6 +17,8 @@ use crate::map::{Logical, Map};
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::store::commit::Commit;
+use crate::tier::collect::Extent;
+use crate::tier::log_age::LogAge;
 use crate::tier::settings as names;
 use crate::tier::space::{Space, SpaceConfig, SpaceStats};
 use crate::tier::{Comes, Intention, TierConfig, TierView};
@@ -77,6 +79,8 @@ pub(crate) struct Tiering {
     pub(crate) demoting: Demoting,
     /// Bytes that may come in this second, and when it ends.
     pub(crate) rate: Rate,
+    /// What tiers that log first have logged.
+    pub(crate) log_age: LogAge,
 }
 
 /// A bound on what comes in a second.
@@ -337,8 +341,9 @@ impl Tiers {
         let Some(tiers) = self.share.as_ref().filter(|_| running) else {
             return Instant::NEVER;
         };
-        let rate = if tiers.space.has_to_come() { tiers.rate.due() } else { Instant::NEVER };
-        tiers.space.due().min(rate)
+        let comes = tiers.space.has_to_come() || tiers.log_age.has_to_come();
+        let rate = if comes { tiers.rate.due() } else { Instant::NEVER };
+        tiers.space.due().min(tiers.log_age.due()).min(rate)
     }
 
     /// Blocks that may be dirty on the SSDs without being due at home.
@@ -406,6 +411,10 @@ impl Tiers {
             return Intention::Hdd;
         }
         let intention = tier.intend(&view);
+        if intention == Intention::Hdd && tier.comes() == Comes::FromLog {
+            let extents = tiers.space.extent_of(first).0..=tiers.space.extent_of(end - 1).0;
+            extents.for_each(|extent| tiers.log_age.wrote(io.now(), Extent(extent)));
+        }
         if intention == Intention::Hdd || view.held || tiers.space.claim(first, end) {
             return intention;
         }
@@ -426,12 +435,15 @@ impl Tiers {
         if self.share.is_none() || tier.is_none_or(|tier| !tier.has_share()) {
             return;
         }
+        let logs_first = tier.is_some_and(|tier| tier.comes() == Comes::FromLog);
         let tiers = self.share.as_mut().expect("asked above");
         let mut block = first;
         let end = block + count;
         while block < end {
             let extent = tiers.space.extent_of(block as Logical);
-            if !tiers.space.is_held(extent) {
+            // what was to be logged first and was not belongs here all the same
+            let stays = logs_first && tiers.space.claim(block, block + 1);
+            if !stays && !tiers.space.is_held(extent) {
                 io.stats_mut().tiers.strays += 1;
                 tiers.space.bring_away(extent);
                 tiers.demoting.look();

@@ -4,7 +4,7 @@ use super::{Rate, Tiering, Tiers};
 use crate::bcw::controller::Control;
 use crate::io::{DeviceIo, Phase};
 use crate::map::Map;
-use crate::map::entry::SSD;
+use crate::map::entry::{LOG, SSD};
 use crate::map::objects::Objects;
 use crate::metadata::MetadataHomes;
 use crate::migration::Migration;
@@ -14,6 +14,7 @@ use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::tier::benefit::DriveCosts;
+use crate::tier::log_age::LogAge;
 use crate::tier::settings as names;
 use crate::tier::space::Space;
 use crate::tier::{Comes, TierView};
@@ -43,8 +44,10 @@ impl Tiers {
         let rate = Rate::new(config.tier.get(names::RATE.name));
         let mut space = Space::new(&config, map.ssd_slots(), blocks).map_err(|e| e.to_string())?;
         space.price(DriveCosts::of(io.config()));
-        let mut tiering =
-            Tiering { space, arrivals: Arrivals::default(), demoting: Demoting::default(), rate };
+        let get = |setting: &str| config.tier.get(setting);
+        let log_age = LogAge::new(get(names::LOG_AGE.name), get(names::LOG_READS.name));
+        let (arrivals, demoting) = (Arrivals::default(), Demoting::default());
+        let mut tiering = Tiering { space, arrivals, demoting, rate, log_age };
         self.find_held(&mut tiering, map, objects);
         self.share = Some(Box::new(tiering));
         Ok(())
@@ -139,6 +142,10 @@ impl Policy {
         if missing > 0 {
             tiers.space.note_missed(first, end);
         }
+        if tier.comes() == Comes::FromLog {
+            let in_log = |block| store.map.state(block) & (SSD | LOG) == LOG;
+            tiers.log_age.read((first..end).any(in_log));
+        }
         if missing == 0 || tier.comes() != Comes::WhenRead {
             return;
         }
@@ -186,7 +193,9 @@ impl Policy {
             return;
         }
         let now = io.now();
-        self.tiers.share.as_mut().expect("asked above").space.advance(now);
+        let tiers = self.tiers.share.as_mut().expect("asked above");
+        tiers.space.advance(now);
+        tiers.log_age.advance(now);
         self.run_demoting(store, volumes, requests, migration, io);
         self.tiers.run_promoting(&mut store.map, requests, &self.ledger, io);
     }

@@ -204,8 +204,13 @@ impl Tiers {
                 return;
             }
             let alone = |range| map.on_ssd_alone(range);
-            let Some(extent) = tiers.space.next_to_come(alone) else { return };
+            let logged = tiers.log_age.next();
+            let Some(extent) = logged.or_else(|| tiers.space.next_to_come(alone)) else { return };
             let (from, to) = self.blocks_of(extent, map);
+            let tiers = self.share.as_mut().expect("as before");
+            if logged.is_some() && !tiers.space.claim(from, to) {
+                continue; // there is no room: it goes home when its log is cleaned
+            }
             if self.begin_promoting(extent, from, to, map, requests, io) == Begun::Busy {
                 self.share.as_mut().expect("asked by the caller").space.come_later(extent);
                 return;

@@ -11,6 +11,8 @@ use crate::requests::task::Task;
 use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::tier::TierConfig;
+use crate::tier::log_age::LogAge;
+use crate::tier::settings::NEVER;
 use crate::tier::space::{Space, SpaceConfig};
 use crate::tiering::demoting::Demoting;
 use crate::tiering::{Rate, Tiering, Tiers};
@@ -32,8 +34,9 @@ fn tiers() -> (Tiers, Store, DeviceIo) {
     let config = SpaceConfig { tier, interval: None, reads: 1 };
     let space = Space::new(&config, 18, BLOCKS).expect("it fits");
     let (arrivals, demoting, rate) = (Arrivals::default(), Demoting::default(), Rate::new(MIB));
+    let log_age = LogAge::new(NEVER, 1_000_000);
     let mut tiers = Tiers::new(BTreeMap::new(), Some(config));
-    tiers.share = Some(Box::new(Tiering { space, arrivals, demoting, rate }));
+    tiers.share = Some(Box::new(Tiering { space, arrivals, demoting, rate, log_age }));
     (tiers, store, drives(1, 1))
 }
 
