@@ -41,6 +41,9 @@ fn steer(policy: &str) -> SteerConfig {
         .with("asynchronous", 16 * KIB)
         .with("in_a_row", 0)
         .with("extent", 64 * KIB)
+        .with("step", 500_000)
+        .with("probe", 1_000_000)
+        .with("stable_time", 1_000_000)
 }
 
 impl SwarmConfig {

@@ -1,5 +1,6 @@
 //! Policies: what decides where a write goes, what is kept on the SSD, and whose turn it is.
 
+pub(crate) mod balance;
 pub(crate) mod steering;
 pub(crate) mod streams;
 

@@ -38,6 +38,8 @@ pub(crate) struct Steering {
     is_asked: bool,
     /// Does any learn?
     learns: bool,
+    /// Does any choose between an SSD and a hard drive for reads?
+    balances: bool,
     /// No policy minds that dirty blocks are written home in the quiet.
     pub(crate) homes_in_quiet: bool,
     /// Users' reads, and their reads and writes.
@@ -79,6 +81,7 @@ impl Steering {
         Steering {
             is_asked: shared.iter().any(|steer| steer.policy.is_asked()),
             learns: shared.iter().any(|steer| steer.policy.learns()),
+            balances: shared.iter().any(|steer| steer.policy.balances()),
             homes_in_quiet: shared.iter().all(|steer| steer.policy.writes_home_when_quiet()),
             reads: Rate::new(RATE_WINDOW),
             requests: Rate::new(RATE_WINDOW),
@@ -187,7 +190,14 @@ impl Steering {
         );
     }
 
-    fn tell(&mut self, seen: &Seen, io: &DeviceIo) {
+    /// Does any policy choose between an SSD and a hard drive for reads?
+    #[inline]
+    pub(crate) fn balances(&self) -> bool {
+        self.balances
+    }
+
+    /// Policies that learn are told.
+    pub(crate) fn tell(&mut self, seen: &Seen, io: &DeviceIo) {
         let now = io.now();
         for steer in self.shared.iter_mut().filter(|steer| steer.policy.learns()) {
             steer.policy.observe(now, seen);

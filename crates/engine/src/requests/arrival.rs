@@ -242,7 +242,10 @@ impl Requests {
         let (task, woken) = self.release(id);
         match task.parent {
             Some(parent) => self.part_answered(parent, &task, &mut store.commit, &policy.tiers, io),
-            None => policy.count_delivered(&task, io),
+            None => {
+                policy.count_delivered(&task, io);
+                policy.note_answer(&task, io);
+            }
         }
         let request = task.request;
         if request.op == Op::Discard && task.volume != request.object && task.status.is_ok() {

@@ -48,6 +48,8 @@ pub(super) struct Locations<'a> {
     pub(super) checksums: &'a BlockChecksums,
     pub(super) steering: &'a Steering,
     pub(super) io: &'a DeviceIo,
+    /// Where a hard drive has it, too, that is read.
+    prefers_hdd: bool,
 }
 
 impl<'a> Locations<'a> {
@@ -65,7 +67,14 @@ impl<'a> Locations<'a> {
             checksums: &store.checksums,
             steering: &policy.steering,
             io,
+            prefers_hdd: false,
         }
+    }
+
+    /// The same for a read that a hard drive shall serve, if it can.
+    #[inline]
+    pub(super) fn preferring_hdd(self, prefers_hdd: bool) -> Locations<'a> {
+        Locations { prefers_hdd, ..self }
     }
 }
 
@@ -83,6 +92,11 @@ impl Locations<'_> {
         let places = entry.places().map(|(place, _)| self.source_at(block, place, entry.home));
         let mut untried = places.filter(|source| !tried.contains(&source.device));
         let first = untried.next()?;
+        if self.prefers_hdd && self.io[first.device].is_ssd() {
+            let takes = |other: &Source| !self.io[other.device].is_faulted();
+            let other = untried.find(|other| !self.io[other.device].is_ssd() && takes(other));
+            return Some(other.unwrap_or(first));
+        }
         // who compares all copies counts them from the fastest on
         if self.io.hdds().len() < 2
             || self.io.config().verify_copies

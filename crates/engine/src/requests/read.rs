@@ -350,9 +350,12 @@ impl Requests {
             io.send(Command::Reserve { payload: buffer, length_bytes });
         }
         self[id].outstanding += 1; // held while parts are issued
+        let prefers_hdd = policy.prefers_hdd(&self[id], &store.map, io);
+        self[id].offloaded = prefers_hdd;
         let mut block = first;
         while block < end {
-            let source = Locations::of(store, volumes, policy, io).source(block, &[]);
+            let locations = Locations::of(store, volumes, policy, io).preferring_hdd(prefers_hdd);
+            let source = locations.source(block, &[]);
             let mut count = if source.is_some() {
                 migration.read_back.read_from_ram(id, (block, end), io, &store.map, self)
             } else {
@@ -361,7 +364,8 @@ impl Requests {
             if let (Some(source), 0) = (source, count) {
                 count = 1;
                 while block + count < end {
-                    let next = Locations::of(store, volumes, policy, io).source(block + count, &[]);
+                    let locations = Locations::of(store, volumes, policy, io);
+                    let next = locations.preferring_hdd(prefers_hdd).source(block + count, &[]);
                     if next.is_none_or(|next| !source.is_continued_by(next, count)) {
                         break;
                     }

@@ -107,6 +107,8 @@ pub(crate) struct Task {
     pub(crate) both: bool,
     /// Slowest place that served a read.
     pub(crate) served_from: ServedFrom,
+    /// A hard drive serves it, although an SSD could.
+    pub(crate) offloaded: bool,
     /// Fragments to lay over a read's buffer, oldest first per block.
     pub(crate) overlays: Vec<Overlay>,
     /// The buffer is kept beyond the request: it is in a tail.
@@ -162,6 +164,7 @@ impl Task {
             reason: Reason::Policy,
             both: false,
             served_from: ServedFrom::Ram,
+            offloaded: false,
             overlays: Vec::new(),
             retained: false,
             over_base: false,

@@ -8,6 +8,7 @@ pub(crate) mod ect;
 pub(crate) mod even_split;
 pub(crate) mod hdd_only;
 pub(crate) mod mios;
+pub(crate) mod nhc;
 pub(crate) mod quantile;
 mod queue_limit;
 pub(crate) mod rate;
@@ -57,6 +58,22 @@ pub trait Steer: std::fmt::Debug + Send {
 
     /// Something happened.
     fn observe(&mut self, _now: Instant, _seen: &Seen) {}
+
+    /// Does it choose between an SSD and a hard drive that both have what is read? Then it is told of answers,
+    /// and asked as below.
+    fn balances(&self) -> bool {
+        false
+    }
+
+    /// Does the hard drive serve the next such read?
+    fn reads_from_hdd(&mut self) -> bool {
+        false
+    }
+
+    /// May what was read from a hard drive come to the SSD, if the tier wants that?
+    fn admits(&self) -> bool {
+        true
+    }
 
     /// Are dirty blocks written home while nobody asks for anything?
     fn writes_home_when_quiet(&self) -> bool {
@@ -152,6 +169,7 @@ pub const POLICIES: &[PolicyEntry] = &[
     ssd_only::ENTRY,
     hdd_only::ENTRY,
     ziggurat::ENTRY,
+    nhc::ENTRY,
 ];
 
 /// Makes the policy that a volume asks for; `None` if there is none of that name.

@@ -96,6 +96,19 @@ pub enum Seen {
         /// The volume or file that he named.
         object: ObjectId,
     },
+    /// A user's read or write was answered without error. Policies that balance are told.
+    Answer {
+        /// Not a write.
+        read: bool,
+        /// A hard drive served it, or a part of it.
+        hdd: bool,
+        /// An SSD could have served it, too.
+        offloaded: bool,
+        /// Its size as the user asked.
+        bytes: u64,
+        /// From its arrival on, in ns.
+        latency_ns: u64,
+    },
     /// An SSD completed a read or write without error.
     Completion {
         /// Which.

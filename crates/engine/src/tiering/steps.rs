@@ -126,6 +126,7 @@ impl Policy {
         }
         let (volume, named, is_part) = (task.volume, task.tier, task.parent.is_some());
         requests[id].noted = true;
+        let admits = self.admits(&volume);
         let Some(policy) = self.tiers.policies.get(&volume) else { return };
         let tier = policy.tier_of(named);
         let Some(tiers) = self.tiers.share.as_mut().filter(|_| tier.has_share()) else {
@@ -151,7 +152,7 @@ impl Policy {
         }
         let view =
             TierView { logical: first, count: end - first, data_type: request.data_type, held };
-        if !tier.admits(&view) {
+        if !tier.admits(&view) || !admits {
             io.stats_mut().tiers.sieved += 1;
             return;
         }

@@ -94,6 +94,7 @@ impl Requests {
             parent.started = parent.started.min(part.started);
         }
         parent.served_from = parent.served_from.max(part.served_from);
+        parent.offloaded |= part.offloaded;
         parent.target = part.target;
         self.let_go(id, commit, tiers, io);
     }
