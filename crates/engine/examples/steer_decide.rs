@@ -87,6 +87,7 @@ fn measure(policy: &mut Box<dyn Steer>, scenes: &[Scene], told: bool) -> (u64, u
             logical: number * 7 % (1 << 24),
             bytes: scene.bytes,
             request_bytes: scene.bytes,
+            mirrored: number % 2 == 0,
             ssd_queue_length: scene.ssds[0].queue_length,
             ssds: &scene.ssds,
             hdds: &scene.hdds,

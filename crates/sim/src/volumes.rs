@@ -44,6 +44,7 @@ fn steer(policy: &str) -> SteerConfig {
         .with("step", 500_000)
         .with("probe", 1_000_000)
         .with("stable_time", 1_000_000)
+        .with("optimise", 1_000_000)
 }
 
 impl SwarmConfig {

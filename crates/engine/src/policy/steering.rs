@@ -62,6 +62,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) logical: Logical,
     /// Bytes of the whole blocks that it touches.
     pub(crate) bytes: u64,
+    /// An SSD and a hard drive both have all that it writes over, and its policy wants to know.
+    pub(crate) mirrored: bool,
     /// Where its tier wants it.
     pub(crate) intention: Intention,
     /// An SSD may take it that belongs on a hard drive, while that is busy.
@@ -107,6 +109,7 @@ impl Steering {
             logical: asked.logical,
             bytes: asked.bytes,
             request_bytes: asked.request.length_bytes,
+            mirrored: asked.mirrored,
             ssd_queue_length: io.shortest_ssd().1,
             ssds: &ssds,
             hdds,
@@ -194,6 +197,12 @@ impl Steering {
     #[inline]
     pub(crate) fn balances(&self) -> bool {
         self.balances
+    }
+
+    /// Does this policy want to know of writes what lies on an SSD and a hard drive?
+    #[inline]
+    pub(crate) fn knows_mirrors(&self, steer: Option<usize>) -> bool {
+        self.balances && steer.is_some_and(|steer| self.shared[steer].policy.balances())
     }
 
     /// Policies that learn are told.

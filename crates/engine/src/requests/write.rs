@@ -17,6 +17,7 @@ use crate::migration::tail::Written;
 use crate::mutant::Mutant;
 use crate::owner::{Ended, Owner, RequestIo};
 use crate::policy::Policy;
+use crate::policy::balance::is_on_both;
 use crate::policy::steering::{Asked, Steering};
 use crate::port::{Command, IoOp};
 use crate::requests::ordering::TaskId;
@@ -166,14 +167,18 @@ impl Requests {
         // tier says so: it is brought there later
         let task = &self[id];
         let detours = tiers.policies.tier_of(task).is_none_or(|tier| tier.detours());
+        let steer = tiers.policies.get(&request.object).map(|policy| policy.steer);
+        let mirrored =
+            steering.knows_mirrors(steer) && is_on_both((task.first, task.end), &store.map);
         let asked = Asked {
             request: &request,
             object: task.request.object,
             logical: task.first,
             bytes,
+            mirrored,
             intention,
             detours,
-            steer: tiers.policies.get(&request.object).map(|policy| policy.steer),
+            steer,
             log_percent: log_percent(tiers.kept_blocks_max(&store.map, io), store, io),
         };
         let decision = steering.decide(&asked, ledger, io);

@@ -8,6 +8,7 @@ pub(crate) mod ect;
 pub(crate) mod even_split;
 pub(crate) mod hdd_only;
 pub(crate) mod mios;
+pub(crate) mod most;
 pub(crate) mod nhc;
 pub(crate) mod quantile;
 mod queue_limit;
@@ -170,6 +171,7 @@ pub const POLICIES: &[PolicyEntry] = &[
     hdd_only::ENTRY,
     ziggurat::ENTRY,
     nhc::ENTRY,
+    most::ENTRY,
 ];
 
 /// Makes the policy that a volume asks for; `None` if there is none of that name.

@@ -61,6 +61,8 @@ pub struct SteerView<'a> {
     pub bytes: u64,
     /// Its size as the user asked. Paper: `S` and sizes of requests are of these.
     pub request_bytes: u64,
+    /// An SSD and a hard drive both have all that it writes over. Always false for a policy that does not balance.
+    pub mirrored: bool,
     /// Commands accepted and not completed on the SSD that has the fewest. Paper: `l(t)`.
     pub ssd_queue_length: u32,
     /// The SSDs in service.
@@ -184,6 +186,8 @@ pub enum Reason {
     Resting,
     /// Kept on the SSD: a FLUSH is expected soon.
     Synchronous,
+    /// Redirected: it is the hard drive's share of what lies on both sides.
+    Balanced,
 }
 
 impl Reason {
@@ -217,6 +221,7 @@ impl Reason {
             Reason::OverCap => "over_cap",
             Reason::Resting => "resting",
             Reason::Synchronous => "synchronous",
+            Reason::Balanced => "balanced",
         }
     }
 
@@ -234,6 +239,7 @@ impl Reason {
                 | Reason::Wear
                 | Reason::Stalled
                 | Reason::SsdBudget
+                | Reason::Balanced
                 | Reason::NoRoom
         )
     }

@@ -160,6 +160,7 @@ pub const TIERS: &[TierEntry] = &[
     presets::HYSTOR,
     presets::EASYTIER,
     griffin::ENTRY,
+    presets::MOST,
 ];
 
 /// A registered tier by its place in the registry: for as long as the program runs.

@@ -4,7 +4,9 @@
 //! own. They come as near as extents and collectors allow: what differs is said with each.
 
 use super::TierEntry;
-use super::rules::{CACHE_READ_ONLY, CACHE_WRITE_BACK, CACHE_WRITE_THROUGH, HOT_DST};
+use super::rules::{
+    CACHE_READ_ONLY, CACHE_WRITE_BACK, CACHE_WRITE_THROUGH, CACHE_WRITE_THROUGH_ALL, HOT_DST,
+};
 use super::settings::{COLLECTOR, EXTENT, HALF_LIFE, INTERVAL, RATE, READS, SIEVE_BYTES};
 use tandem_block::{KIB, MIB};
 
@@ -83,6 +85,16 @@ pub(crate) const EASYTIER: TierEntry = TierEntry {
         (SIEVE_BYTES.name, 64 * KIB),
     ],
     ..HOT_DST
+};
+
+/// MOST mirrors segments of 2 MiB that are hot. Which side serves them is the affair of the steering policy
+/// of the same name. Its tiered data lies on the faster device alone; here what is not hot is on hard drives.
+pub(crate) const MOST: TierEntry = TierEntry {
+    name: "most",
+    summary: "as MOST's mirrored data: what is used most is on both sides; for the policy most",
+    source: "MOST (FAST 2026), requirements P20",
+    presets: &[COUNTS, (EXTENT.name, 2 * MIB)],
+    ..CACHE_WRITE_THROUGH_ALL
 };
 
 #[cfg(test)]
@@ -179,5 +191,13 @@ mod tests {
         assert_eq!(config.get("interval"), 300 * SECOND);
         assert_eq!(config.get("half_life"), 86_400 * SECOND);
         assert!(tier.admits(&view(false, 64 * KIB)) && !tier.admits(&view(false, 68 * KIB)));
+    }
+
+    #[test]
+    fn p20_mosts_mirror_is_on_both_sides_and_has_what_is_used_most() {
+        let (config, tier) = named("most");
+        assert_eq!(places(&*tier), (Intention::Both, Intention::Both));
+        assert!(!tier.keeps_alone(), "the home has it, too");
+        assert_eq!((collector(&config), config.get("extent")), ("counts", 2 * MIB));
     }
 }

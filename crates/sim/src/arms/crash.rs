@@ -13,8 +13,18 @@ use tandem_engine::qos::ORDERS;
 const ALL: &[&str] = &["ssd-first", "mios-d", "mios-e"];
 const REDIRECTING: &[&str] = &["mios-d", "mios-e"];
 /// What these do to a pool is much like what the others do, so each seed has one of them in turn.
-const IN_TURN: &[&str] =
-    &["ect", "serw", "swr", "hdd-only", "mios-f", "even-split", "ssd-only", "ziggurat", "nhc"];
+const IN_TURN: &[&str] = &[
+    "ect",
+    "serw",
+    "swr",
+    "hdd-only",
+    "mios-f",
+    "even-split",
+    "ssd-only",
+    "ziggurat",
+    "nhc",
+    "most",
+];
 const REDIRECTING_IN_TURN: &[&str] = &["ect", "hdd-only", "mios-f", "serw", "swr", "ziggurat"];
 const EVERY_EVENT: Campaign =
     Campaign { window: ALWAYS, stride: 1, recovery_stride: 150, lives: 1, more_requests: 60 };

@@ -16,8 +16,18 @@ use tandem_drives::faulty::{Fault, OpFilter};
 use tandem_engine::steer::POLICIES;
 
 const ALL: &[&str] = &["ssd-first", "mios-d", "mios-e"];
-const IN_TURN: &[&str] =
-    &["ect", "serw", "swr", "hdd-only", "mios-f", "even-split", "ssd-only", "ziggurat", "nhc"];
+const IN_TURN: &[&str] = &[
+    "ect",
+    "serw",
+    "swr",
+    "hdd-only",
+    "mios-f",
+    "even-split",
+    "ssd-only",
+    "ziggurat",
+    "nhc",
+    "most",
+];
 /// A pool without hard drives, or without SSDs, has no choice.
 const PLAIN: &[&str] = &["ssd-first"];
 
