@@ -29,7 +29,8 @@ impl DeviceIo {
             let whose = whose.filter(|_| class != Class::Background);
             self.enqueue_by_stream(device, job, bytes, whose);
         } else {
-            self.drives[device].queue.enqueue(class, job, bytes);
+            let now = self.now;
+            self.drives[device].queue.enqueue(class, job, bytes, now);
         }
         let longest = &mut self.stats.queue_length_max[usize::from(device.0)];
         *longest = (*longest).max(self.drives[device].queue.length());
@@ -39,7 +40,7 @@ impl DeviceIo {
         let now = self.now;
         let read = job.is_read();
         let drive = &mut self.drives[device];
-        let waiting = drive.queue.accept(job, bytes);
+        let waiting = drive.queue.accept(job, bytes, now);
         let lanes = drive.streams.as_mut().expect("streams are told apart here");
         let lane = lanes.lane(lanes.index_of(read));
         let (sequential, request_bytes) =

@@ -45,6 +45,8 @@ pub struct Waiting<J> {
     pub sequence: u64,
     /// Reads that had been taken in the drive's order when it came.
     came_after: u64,
+    /// When it came.
+    pub(crate) came: Instant,
     /// Its size; 0 for what moves none.
     pub bytes: u64,
     /// What.
@@ -56,7 +58,7 @@ pub struct Waiting<J> {
 impl<J> Waiting<J> {
     /// A job that waits behind none in the drive's order.
     pub fn new(sequence: u64, bytes: u64, job: J, pin: Pin) -> Waiting<J> {
-        Waiting { sequence, came_after: 0, bytes, job, pin }
+        Waiting { sequence, came_after: 0, came: Instant::ZERO, bytes, job, pin }
     }
 }
 
@@ -107,20 +109,27 @@ impl<J> Default for Queue<J> {
 
 impl<J: QueuedJob> Queue<J> {
     /// Adds a job behind those of its class.
-    pub(crate) fn enqueue(&mut self, class: Class, job: J, bytes: u64) {
-        let waiting = self.accept(job, bytes);
+    pub(crate) fn enqueue(&mut self, class: Class, job: J, bytes: u64, now: Instant) {
+        let waiting = self.accept(job, bytes, now);
         self.waiting[class as usize].push_back(waiting);
     }
 
     /// Counts a job that is going to wait elsewhere.
     #[inline]
-    pub(crate) fn accept(&mut self, job: J, bytes: u64) -> Waiting<J> {
+    pub(crate) fn accept(&mut self, job: J, bytes: u64, now: Instant) -> Waiting<J> {
         self.arrivals += 1;
         self.found.note(self.length);
         self.length += 1;
         self.waiting_bytes += bytes;
         let pin = job.op().map_or(Pin::NONE, |op| self.pins.pin(op));
-        Waiting { sequence: self.arrivals, came_after: self.reads_taken, bytes, job, pin }
+        Waiting {
+            sequence: self.arrivals,
+            came_after: self.reads_taken,
+            came: now,
+            bytes,
+            job,
+            pin,
+        }
     }
 
     /// Takes the first waiting job of a class; it is still accepted.
@@ -363,9 +372,9 @@ mod tests {
     fn a_job_counts_until_it_leaves() {
         let mut queue = Queue::default();
         assert_eq!(counts(&queue), (0, 0, 0));
-        queue.enqueue(Class::Write, Job(1, None), 10);
-        queue.enqueue(Class::Write, Job(2, Some(trim(7))), 20);
-        queue.enqueue(Class::Read, Job(3, None), 40);
+        queue.enqueue(Class::Write, Job(1, None), 10, Instant::ZERO);
+        queue.enqueue(Class::Write, Job(2, Some(trim(7))), 20, Instant::ZERO);
+        queue.enqueue(Class::Read, Job(3, None), 40, Instant::ZERO);
         assert_eq!(counts(&queue), (3, 70, 1));
         let first = queue.pop(Class::Write).expect("two wait");
         assert_eq!((first.job.0, first.sequence, counts(&queue)), (1, 1, (3, 60, 1)));
@@ -396,7 +405,7 @@ mod tests {
         assert!(queue.pop_read().is_none());
         queue.goes_out(&read(100), 4096, false);
         for (job, block) in [(1, 10), (2, 120), (3, 90)] {
-            queue.enqueue(Class::Read, Job(job, Some(read(block))), 4096);
+            queue.enqueue(Class::Read, Job(job, Some(read(block))), 4096, Instant::ZERO);
         }
         let mut order = Vec::new();
         while let Some(taken) = queue.pop_read() {
@@ -412,7 +421,7 @@ mod tests {
         let mut queue = Queue::default();
         for taken in 0..2 * READS_IN_A_ROW_MAX {
             assert_eq!(queue.others_are_overdue(), taken >= READS_IN_A_ROW_MAX, "{taken}");
-            queue.enqueue(Class::Read, Job(taken, Some(read(7))), 4096);
+            queue.enqueue(Class::Read, Job(taken, Some(read(7))), 4096, Instant::ZERO);
             queue.pop_read().expect("it waits");
             queue.goes_out(&read(7), 4096, false);
         }
@@ -438,21 +447,21 @@ mod tests {
         let found = |queue: &Queue<Job>| {
             (queue.found().count(), queue.found().percentile(50), queue.found().max())
         };
-        queue.enqueue(Class::Write, Job(1, None), 10); // 0
-        queue.enqueue(Class::Write, Job(2, None), 10); // 1
+        queue.enqueue(Class::Write, Job(1, None), 10, Instant::ZERO); // 0
+        queue.enqueue(Class::Write, Job(2, None), 10, Instant::ZERO); // 1
         assert_eq!(found(&queue), (2, 0, 1));
         // the first becomes two commands
         let first = queue.pop(Class::Write).expect("two wait");
         let flights = [first.bytes, 0].map(|bytes| queue.goes_out(&trim(1), bytes, false));
         queue.leave(1);
-        queue.enqueue(Class::Read, Job(3, Some(read(7))), 4096); // 3
+        queue.enqueue(Class::Read, Job(3, Some(read(7))), 4096, Instant::ZERO); // 3
         assert_eq!(found(&queue), (3, 1, 3));
         // what goes back to its place does not come again
         let read = queue.pop(Class::Read).expect("it waits");
         queue.unpop(Class::Read, read);
         flights.iter().zip([10, 0]).for_each(|(place, bytes)| queue.ended(place, bytes, false));
-        queue.enqueue(Class::Background, Job(4, None), 0); // 2
-        queue.enqueue(Class::Background, Job(5, None), 0); // 3
+        queue.enqueue(Class::Background, Job(4, None), 0, Instant::ZERO); // 2
+        queue.enqueue(Class::Background, Job(5, None), 0, Instant::ZERO); // 3
         assert_eq!(found(&queue), (5, 2, 3));
     }
 

@@ -47,12 +47,8 @@ mod tests {
 
     #[test]
     fn users_by_arrival_then_background() {
-        let view = |read, write, background| QueueView {
-            read,
-            write,
-            background,
-            background_in_flight: 0,
-        };
+        let view =
+            |read, write, background| QueueView { read, write, background, ..QueueView::default() };
         for (view, want) in [
             (view(Some(1), Some(2), Some(0)), Some(Class::Read)),
             (view(Some(3), Some(2), None), Some(Class::Write)),

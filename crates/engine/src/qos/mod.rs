@@ -16,6 +16,7 @@ pub mod admit;
 pub(crate) mod apart;
 pub(crate) mod batches;
 pub mod cost;
+pub(crate) mod deadline;
 pub mod delivery;
 pub(crate) mod edf;
 pub(crate) mod fifo;
@@ -23,6 +24,7 @@ pub(crate) mod fios;
 pub(crate) mod lanes;
 pub(crate) mod observed;
 pub mod reserve;
+pub(crate) mod sfq;
 mod sliced;
 pub mod streams;
 mod tags;
@@ -40,6 +42,10 @@ pub struct QueueView {
     pub write: Option<u64>,
     /// Of the background jobs.
     pub background: Option<u64>,
+    /// When the first waiting read came, if there is one.
+    pub(crate) read_came: Instant,
+    /// … and the first waiting write.
+    pub(crate) write_came: Instant,
     /// Background commands in flight on this device.
     pub(crate) background_in_flight: u32,
 }
@@ -152,8 +158,15 @@ pub struct QosEntry {
 }
 
 /// Every order there is; the first is the default.
-pub const ORDERS: &[QosEntry] =
-    &[fifo::ENTRY, edf::ENTRY, apart::ENTRY, batches::ENTRY, fios::ENTRY];
+pub const ORDERS: &[QosEntry] = &[
+    fifo::ENTRY,
+    edf::ENTRY,
+    apart::ENTRY,
+    batches::ENTRY,
+    fios::ENTRY,
+    sfq::ENTRY,
+    deadline::ENTRY,
+];
 
 /// The order of this name.
 pub fn named(name: &str) -> Option<&'static QosEntry> {

@@ -14,7 +14,7 @@ use crate::steer::{Reason, Target};
 use crate::store::Store;
 use crate::store::room::Room;
 use crate::volumes::Volumes;
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Instant, IoError};
 
 impl Requests {
     /// Another SSD that has room for a write for which this one has none: the one with the shortest queue.
@@ -326,10 +326,13 @@ impl Requests {
             return false;
         }
         let head = |class: Class| d.queue.first(class).map(|w| w.sequence);
+        let came = |class: Class| d.queue.first(class).map_or(Instant::ZERO, |w| w.came);
         let view = QueueView {
             read: head(Class::Read).filter(|_| takes_reads),
             write: head(Class::Write).filter(|_| takes_others),
             background: head(Class::Background).filter(|_| takes_others),
+            read_came: came(Class::Read),
+            write_came: came(Class::Write),
             background_in_flight: d.queue.background_in_flight(),
         };
         match policy.qos.next(&view) {
@@ -385,7 +388,7 @@ mod tests {
     use crate::log::Log;
     use crate::map::SlotRegion;
     use crate::requests::task::Task;
-    use tandem_block::{BLOCK_BYTES, Instant, ObjectId, Op, Request, RequestId};
+    use tandem_block::{BLOCK_BYTES, ObjectId, Op, Request, RequestId};
 
     const SLOTS: u64 = 64;
     /// What users' writes leave alone of so many slots.
@@ -409,7 +412,7 @@ mod tests {
             read,
             write: Some(1),
             background,
-            background_in_flight: 0,
+            ..QueueView::default()
         };
         for (read, background, is_due, wanted) in [
             (Some(2), Some(3), false, (Some(2), Some(3))),
