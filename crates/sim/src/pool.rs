@@ -23,9 +23,8 @@ use tandem_engine::profile::{HddProfile, SsdProfile};
 use tandem_engine::qos::ORDERS;
 use tandem_engine::qos::reserve::{Promise, QosConfig, Rate, Selector, StreamConfig};
 use tandem_engine::settings::Registry as _;
-use tandem_engine::tier::Tiers;
-use tandem_engine::tier::collect::COLLECTORS;
 use tandem_engine::tier::settings::{NEVER, UNBOUNDED};
+use tandem_engine::tier::{Tiers, collect::COLLECTORS};
 use tandem_engine::{
     AreaSizes, DeviceConfig, DriveBudget, EngineConfig, Role, TierConfig, WriteCache,
 };

@@ -46,7 +46,7 @@ pub struct Waiting<J> {
     /// Reads that had been taken in the drive's order when it came.
     came_after: u64,
     /// When it came.
-    pub(crate) came: Instant,
+    came: Instant,
     /// Its size; 0 for what moves none.
     pub bytes: u64,
     /// What.
@@ -59,6 +59,11 @@ impl<J> Waiting<J> {
     /// A job that waits behind none in the drive's order.
     pub fn new(sequence: u64, bytes: u64, job: J, pin: Pin) -> Waiting<J> {
         Waiting { sequence, came_after: 0, came: Instant::ZERO, bytes, job, pin }
+    }
+
+    /// When it came; the beginning of time for one that nobody queued.
+    pub(crate) const fn came(&self) -> Instant {
+        self.came
     }
 }
 

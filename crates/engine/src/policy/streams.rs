@@ -8,10 +8,13 @@ use crate::config::Role;
 use crate::device::{Device, Issued, Waiting};
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
+use crate::map::Map;
 use crate::migration::Migration;
 use crate::mutant::Mutant;
 use crate::owner::Owner;
 use crate::policy::Policy;
+use crate::policy::balance::is_on_both;
+use crate::port::ServedFrom;
 use crate::qos::admit::AdmitError;
 use crate::qos::cost::Kind;
 use crate::qos::delivery::{Clients, NO_STREAM};
@@ -20,9 +23,10 @@ use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
 use crate::requests::Requests;
 use crate::requests::task::Task;
+use crate::steer::Seen;
 use crate::store::Store;
 use std::sync::Arc;
-use tandem_block::{DeviceId, Instant, IoError, Op, Request};
+use tandem_block::{DeviceId, Instant, IoError, Op, Request, RequestKind};
 
 /// Streams at most.
 pub(crate) const STREAMS_MAX: usize = 10_000;
@@ -63,6 +67,42 @@ impl Requests {
 }
 
 impl Policy {
+    /// Does a hard drive serve this read, although an SSD could?
+    #[inline]
+    pub(crate) fn prefers_hdd(&mut self, task: &Task, map: &Map, io: &DeviceIo) -> bool {
+        let is_users = task.request.kind == RequestKind::User && !task.rides;
+        // who compares all copies reads the fastest one first
+        if !self.steering.balances() || !is_users || io.is_fixed() || io.config().verify_copies {
+            return false;
+        }
+        let Some(volume) = self.tiers.policies.get(&task.volume) else { return false };
+        let policy = &mut self.steering.shared[volume.steer].policy;
+        policy.balances() && is_on_both((task.first, task.end), map) && policy.reads_from_hdd()
+    }
+
+    /// A user's request was answered: policies that balance are told what that took.
+    #[inline]
+    pub(crate) fn note_answer(&mut self, task: &Task, io: &DeviceIo) {
+        if !self.steering.balances() || task.status.is_err() {
+            return;
+        }
+        let (read, hdd) = match (task.request.op, task.served_from) {
+            // no drive had a part in it
+            (Op::Read, ServedFrom::Ram) => return,
+            (Op::Read, from) => (true, matches!(from, ServedFrom::HddLog | ServedFrom::HddHome)),
+            (Op::Write, _) => (false, task.target.is_log()),
+            (Op::Flush | Op::Discard | Op::WriteZeroes, _) => return,
+        };
+        let answer = Seen::Answer {
+            read,
+            hdd,
+            offloaded: task.offloaded,
+            bytes: task.request.length_bytes,
+            latency_ns: task.request.age(io.now()).ns,
+        };
+        self.steering.tell(&answer, io);
+    }
+
     /// Prepares everything that tells streams apart, if the order or the configuration does.
     pub(crate) fn lay_streams(&mut self, io: &mut DeviceIo) -> Result<(), AdmitError> {
         let config = Arc::clone(io.config());

@@ -326,7 +326,7 @@ impl Requests {
             return false;
         }
         let head = |class: Class| d.queue.first(class).map(|w| w.sequence);
-        let came = |class: Class| d.queue.first(class).map_or(Instant::ZERO, |w| w.came);
+        let came = |class: Class| d.queue.first(class).map_or(Instant::ZERO, |w| w.came());
         let view = QueueView {
             read: head(Class::Read).filter(|_| takes_reads),
             write: head(Class::Write).filter(|_| takes_others),

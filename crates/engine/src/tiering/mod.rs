@@ -80,7 +80,7 @@ pub(crate) struct Tiering {
     /// Bytes that may come in this second, and when it ends.
     pub(crate) rate: Rate,
     /// What tiers that log first have logged.
-    pub(crate) log_age: LogAge,
+    log_age: LogAge,
 }
 
 /// A bound on what comes in a second.

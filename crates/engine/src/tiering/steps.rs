@@ -126,8 +126,9 @@ impl Policy {
         }
         let (volume, named, is_part) = (task.volume, task.tier, task.parent.is_some());
         requests[id].noted = true;
-        let admits = self.admits(&volume);
         let Some(policy) = self.tiers.policies.get(&volume) else { return };
+        // a policy that balances may say that nothing comes to the SSD now
+        let admits = self.steering.shared[policy.steer].policy.admits();
         let tier = policy.tier_of(named);
         let Some(tiers) = self.tiers.share.as_mut().filter(|_| tier.has_share()) else {
             return;
