@@ -7,7 +7,8 @@
 //! Names:   time between migrations → log_age, share of reads that the log serves → log_reads
 //! Differs: * both numbers are guesses, since the paper was not at hand;
 //!          * the log is no larger than a log is here. What its cleaning takes from it goes to the homes on the hard
-//!            drive, and comes from there. The paper's SSD is as large as the data; here the coldest leaves when it is full;
+//!            drive, and stays there until it is written again. The paper's SSD is as large as the data; here the coldest
+//!            leaves when it is full;
 //!          * what comes is read extent by extent, not in the order of the log;
 //!          * what was logged before a restart, or before the tier was changed, comes only if it is written again. The rest
 //!            goes home when its log is cleaned;

@@ -28,6 +28,20 @@ const IN_TURN: &[&str] = &[
     "nhc",
     "most",
 ];
+/// Policies of the volumes beside the first one, drawn by the seed. One more would give seeds that tests name other
+/// pools, so new ones come as the policy of the first volume alone.
+const BESIDE: &[&str] = &[
+    "ssd-first",
+    "mios-d",
+    "mios-e",
+    "mios-f",
+    "swr",
+    "serw",
+    "ect",
+    "even-split",
+    "ssd-only",
+    "hdd-only",
+];
 /// A pool without hard drives, or without SSDs, has no choice.
 const PLAIN: &[&str] = &["ssd-first"];
 
@@ -102,11 +116,11 @@ fn volumes(config: &mut SwarmConfig, rng: &mut Rng) {
             .with("exclusive", rng.below(2))
             .with("cleaner", rng.below(3));
     }
-    let policies: Vec<&str> = POLICIES
-        .iter()
-        .filter(|entry| entry.needs.0 <= config.drives.0 && entry.needs.1 <= config.drives.1)
-        .map(|entry| entry.name)
-        .collect();
+    let fits = |policy: &&&str| {
+        let entry = POLICIES.iter().find(|entry| entry.name == **policy).expect("registered");
+        entry.needs.0 <= config.drives.0 && entry.needs.1 <= config.drives.1
+    };
+    let policies: Vec<&str> = BESIDE.iter().filter(fits).copied().collect();
     let size_bytes = config.shape.volume_bytes;
     for number in 1..=2 {
         let policy = one_of(rng, &policies);

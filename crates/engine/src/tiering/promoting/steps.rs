@@ -159,7 +159,12 @@ impl Tiers {
     ) -> Begun {
         let lacks = |block: Logical| {
             let state = map.state(block);
-            state != 0 && state & SSD == 0 && self.comes(block) != Comes::Never
+            let wants = match self.comes(block) {
+                Comes::Never => false,
+                Comes::FromLog => state & LOG != 0,
+                Comes::WhenRead | Comes::AtIntervals => state != 0,
+            };
+            wants && state & SSD == 0
         };
         if self.share.as_ref().is_some_and(|tiers| tiers.arrivals.of(extent)) {
             return Begun::Nothing;
