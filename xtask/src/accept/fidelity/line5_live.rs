@@ -348,7 +348,9 @@ impl Measured {
         let percent = (left as f64 / self.model.ns.max(1) as f64 - 1.0) * 100.0;
         let [client, of_null] = self.client_ns();
         let waited = match self.waited_permille() {
-            permille if permille > WAITED_PERMILLE_MAX => "NOT QUIET: the server waited for a processor for",
+            permille if permille > WAITED_PERMILLE_MAX => {
+                "NOT QUIET: the server waited for a processor for"
+            }
             _ => "the server waited for a processor for",
         };
         let permille = self.waited_permille();

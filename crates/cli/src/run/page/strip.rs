@@ -1,6 +1,6 @@
 //! One row of a plot, and the axis below several.
 //!
-//! Places are percentages of the width, so that a row fits a telephone as it fits a desk, and its marks and
+//! Places are percentages of the width, so that a row fits a telephone and a wide screen, and its marks and
 //! words keep their size. Colours are classes of the page's style.
 
 use super::scale::Scale;

@@ -4,7 +4,7 @@
 //!  units  | 0 … | 1 … |     | 0 | 1 | 2 |      | files
 //!           directories       attributes
 //! ```
-//! Source: [LORIS §III-C]: a directory is a file like any other one, so a tier counts and moves it alone. The paper's
+//! Source: [LORIS §III]: a directory is a file like any other one, so a tier counts and moves it alone. The paper's
 //! attributes lie with the files, in a layer below the tiers. **Choice of ours:** a page of attributes is as a file of
 //! one page, because a volume has no place for them in a file.
 

@@ -28,8 +28,6 @@ use super::space::{Run, Space};
 use std::collections::VecDeque;
 use tandem_block::{Arrival, BLOCK_BYTES, Instant, ObjectId, Op, RequestType, Rng, StreamId};
 
-/// Names in a page of a directory.
-pub(super) const NAMES_PER_PAGE: u32 = 64;
 /// From one request to the next: a replay of these workloads keeps requests outstanding instead of
 /// following times.
 const STEP_NS: u64 = 1000;

@@ -3,7 +3,8 @@
 //! A directory is a row of entries in pages of its own; a freed entry is used again before the row
 //! gets longer.
 
-use super::layer::NAMES_PER_PAGE;
+/// Names in a page of a directory.
+const NAMES_PER_PAGE: u32 = 64;
 
 /// The directories of a volume, all with the same room.
 #[derive(Clone, Debug)]

@@ -179,7 +179,7 @@ fn mixed_has_a_volume_for_each_set() {
     is_within(got.write_bytes, 1000 * (mean + 512 * KIB + 8 * KIB), 15, "written");
 }
 
-/// [LORIS §III-C]: a directory is a file like any other one, so no request is for two of them, and no unit.
+/// [LORIS §III]: a directory is a file like any other one, so no request is for two of them, and no unit.
 #[test]
 fn a_directory_and_a_page_of_attributes_are_in_requests_alone() {
     let metadata = |arrivals: &[Arrival], op| -> Vec<(u64, u64)> {
