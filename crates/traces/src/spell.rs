@@ -1,12 +1,13 @@
 //! Which known name did the user mean?
 
 /// The name nearest to `wanted` by edit distance, without regard to case; the first of equally near ones.
+/// Two letters in the wrong order are one slip.
 ///
 /// # Panics
 /// If `known` is empty.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> &'a str {
     let wanted: String = wanted.chars().take(64).collect::<String>().to_ascii_lowercase();
-    let distance = |name: &&str| strsim::levenshtein(&wanted, &name.to_ascii_lowercase());
+    let distance = |name: &&str| strsim::damerau_levenshtein(&wanted, &name.to_ascii_lowercase());
     known.into_iter().min_by_key(distance).expect("a registry is never empty")
 }
 
@@ -20,6 +21,7 @@ mod tests {
         let long = "m".repeat(1 << 20);
         for (wanted, meant) in [
             ("mrs", "msr"),
+            ("disskmi", "disksim"),
             ("AliBaba", "alibaba"),
             ("disk-sim", "disksim"),
             ("mqsi", "mqsim"),

@@ -135,6 +135,6 @@ pub fn load(name_or_path: &str) -> Result<DriveSpec, SpecError> {
 /// The known name with the smallest edit distance; the first of equals.
 fn nearest(name: &str) -> &'static str {
     let name: String = name.chars().take(64).collect::<String>().to_ascii_lowercase();
-    let best = SPECS.iter().min_by_key(|known| strsim::levenshtein(known.name, &name));
+    let best = SPECS.iter().min_by_key(|known| strsim::damerau_levenshtein(known.name, &name));
     best.expect("the registry is not empty").name
 }
