@@ -208,7 +208,7 @@ mod tests {
         };
         assert_eq!(labels(None, (1, 1)), ["ssd-first", "mios-d", "mios-e"]);
         assert_eq!(labels(None, (1, 0)), ["ssd-first"]);
-        assert_eq!(labels(Some("all"), (2, 0)), ["ssd-first", "even-split", "ssd-only"]);
+        assert_eq!(labels(Some("all"), (2, 0)), ["ssd-first", "even-split", "ssd-only", "nhc"]);
         assert_eq!(labels(Some("all"), (1, 1)).len(), POLICIES.len() - 1, "even-split needs two");
         for (text, drives, want) in [
             ("mios-d", (1, 0), "there is none"),

@@ -34,7 +34,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "nhc",
     summary: "to the SSD; a share of the reads that a hard drive could serve goes there while that is better",
     source: "Orthus (FAST 2021) and its code",
-    needs: (1, 1),
+    needs: (1, 0),
     settings: &[
         Setting::new("target", Kind::Word, THROUGHPUT, 0..=1, "what is best")
             .words(&[("throughput", THROUGHPUT), ("latency", LATENCY)]),
