@@ -25,6 +25,8 @@ pub struct Activity {
     pub demoting: bool,
     /// The tail of a hard drive is being copied to an SSD.
     pub tail_copy: bool,
+    /// Copies on an SSD stay beside places in a log that was flushed.
+    pub beside_log: bool,
     /// A hard drive is being flushed.
     pub hdd_flush: bool,
     /// A drive is being replaced.

@@ -70,6 +70,8 @@ pub(crate) struct TailItem {
     pub(crate) offset_bytes: u64,
     /// Copied to the SSD already (the slots are found through the map).
     pub(crate) copied: bool,
+    /// Its copy stays on the SSD when the drive was flushed.
+    pub(crate) stays: bool,
 }
 
 /// Flush of a hard drive under way: what it will settle.

@@ -56,6 +56,8 @@ pub enum Mutant {
     Unordered,
     /// Reads take what is in RAM of a block, whatever place the map names.
     StaleReadBack,
+    /// A tier gives up the copy of what it wants in a log, too, before that drive was flushed.
+    EvictsVolatile,
     /// A tail's copy is a block's if the map names its place, whoever wrote there last.
     TailByPlace,
     /// A merge, or a promotion, counts although the block has changed since it was read.
@@ -112,7 +114,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 51] = [
+    pub const ALL: [Mutant; 52] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -138,6 +140,7 @@ impl Mutant {
         Mutant::EarlyFua,
         Mutant::Unordered,
         Mutant::StaleReadBack,
+        Mutant::EvictsVolatile,
         Mutant::TailByPlace,
         Mutant::MoveWithoutCompare,
         Mutant::StalePromoting,

@@ -117,6 +117,8 @@ pub struct TailCopy {
     pub(crate) log: Slot,
     /// Its new SSD slots.
     pub(crate) run: Run,
+    /// A tier wants the blocks on an SSD, too: the copy is a cache's, and outlasts the tail.
+    pub(crate) stays: bool,
 }
 
 /// What a migration is for.

@@ -24,6 +24,7 @@ pub enum Met {
     InPromoting,
     InDemoting,
     InTailCopy,
+    BesideLog,
     InHddFlush,
     ShortOfSpace,
     BothFull,
@@ -44,6 +45,7 @@ pub enum Met {
     Came,
     Demoted,
     LeftAsCopies,
+    CopiesBesideLogs,
     Batches,
     InPieces,
     WithoutSpace,
@@ -83,6 +85,7 @@ const NAMES: [&str; COUNTS] = [
     "while extents came",
     "while extents left",
     "in tail copies",
+    "while copies stayed beside logs",
     "in hard drives' flushes",
     "while writes waited for space",
     "while the logs were full too",
@@ -103,6 +106,7 @@ const NAMES: [&str; COUNTS] = [
     "blocks that came to a tier",
     "blocks written home as their extents left",
     "copies dropped as their extents left",
+    "copies that stayed beside logs",
     "batches of objects",
     "requests in pieces",
     "writes without space",
@@ -194,6 +198,7 @@ impl Coverage {
             (now.promoting, Met::InPromoting),
             (now.demoting, Met::InDemoting),
             (now.tail_copy, Met::InTailCopy),
+            (now.beside_log, Met::BesideLog),
             (now.hdd_flush, Met::InHddFlush),
             (now.short_of_space, Met::ShortOfSpace),
             (now.short_of_space && now.logs_full, Met::BothFull),
@@ -229,6 +234,7 @@ impl Coverage {
         self.add(Met::Came, stats.tiers.came_blocks);
         self.add(Met::Demoted, stats.tiers.demoted_blocks);
         self.add(Met::LeftAsCopies, stats.tiers.dropped_blocks);
+        self.add(Met::CopiesBesideLogs, stats.copies_beside_logs);
         self.add(Met::Batches, stats.batches);
         self.add(Met::InPieces, stats.in_pieces);
         self.add(Met::WithoutSpace, stats.without_space);

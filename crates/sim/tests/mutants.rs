@@ -124,7 +124,7 @@ fn first_layout(config: &SwarmConfig) -> Layout {
 fn with_rule(config: &SwarmConfig, drive: usize, rule: FaultRule) -> Simulation {
     let drives = config.drives().into_iter().zip(0..).map(|(inner, index)| {
         let script = if usize::from(index) == drive {
-            FaultScript::of([rule.clone()])
+            FaultScript::of([rule])
         } else {
             FaultScript::default()
         };
@@ -293,6 +293,16 @@ fn tiered(seed: u64, name: &str) -> SwarmConfig {
 fn stale_promoting() {
     let often = Campaign { stride: 40, ..OFTEN };
     caught(Mutant::StalePromoting, often, |seed| tiered(seed, "cache-read-only"));
+}
+
+#[test]
+fn evicts_volatile() {
+    caught(Mutant::EvictsVolatile, OFTEN, |seed| {
+        let mut config = tiered(seed, "cache-write-through-all");
+        config.tier = config.tier.with("acknowledge", 1).with("detours", 1);
+        config.shape.mix = Mix { read: 200_000, flush: 100_000, zero: 0, fua: 0 };
+        config
+    });
 }
 
 #[test]

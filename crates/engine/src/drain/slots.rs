@@ -17,7 +17,7 @@ mod steps;
 use crate::device::{Class, Job};
 use crate::drain::{Evacuation, UNREADABLE_MAX};
 use crate::io::DeviceIo;
-use crate::map::entry::{HOME, LOG, SSD};
+use crate::map::entry::LOG;
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Slot, SlotRegion, Touch};
 use crate::metadata::MetadataHomes;
@@ -125,7 +125,7 @@ impl Evacuation {
         }
         let drain = self.current.as_deref().expect("asked by the caller");
         if drain.unreadable.contains(&slot) {
-            if entry.state() == SSD | HOME && map.leaves().recorded_home(logical) {
+            if map.spare_copy(logical).is_some() {
                 found.copies.push((logical, slot));
             }
             return None;
@@ -216,9 +216,7 @@ impl Evacuation {
         if io.hdds().is_empty() {
             return false;
         }
-        let is_copy = |part: &&Part| {
-            map.state(part.logical) == SSD | HOME && map.leaves().recorded_home(part.logical)
-        };
+        let is_copy = |part: &&Part| map.spare_copy(part.logical) == Some(part.slot);
         let copies: Vec<(Logical, Slot)> =
             parts.iter().filter(is_copy).map(|part| (part.logical, part.slot)).collect();
         drop_copies_of(&copies, io, map, commit);

@@ -148,9 +148,8 @@ impl Engine {
         );
         match sent {
             LogIo::Copy(copy) => {
-                let (map, commit) = (&mut store.map, &mut store.commit);
-                let copied = (status, ended.checksums);
-                migration.tail_copies.tail_copied(copy, copied, map, requests, commit, io);
+                let (copied, tiers) = ((status, ended.checksums), &policy.tiers);
+                migration.tail_copies.tail_copied(copy, copied, store, requests, tiers, io);
             }
             LogIo::Flush => {
                 migration.hdd_flush_done(device, status, store, volumes, policy, io);

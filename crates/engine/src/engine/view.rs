@@ -87,6 +87,7 @@ impl Engine {
             promoting: !self.policy.tiers.tiers_are_idle(),
             demoting: self.policy.tiers.is_demoting(),
             tail_copy: self.migration.tail_copies.under_way() > 0,
+            beside_log: self.store.map.has_copies_beside_logs(),
             hdd_flush: self.io.drives().iter().any(|device| device.flushing.is_some()),
             replacement: self.replicas.replacement.is_under_way(),
             switch: self.replicas.replacement.is_switching(),

@@ -1,6 +1,5 @@
 //! What the map holds, counted: for audits, and for those who ask how much.
 
-use super::entry::{HOME, SSD};
 use super::{Allocator, Entry, Hinted, Logical, Map, Pending, Population, Slot, SlotRegion};
 use tandem_block::DeviceId;
 
@@ -23,12 +22,12 @@ impl Map {
             + self.allocators.iter().map(Allocator::memory_bytes).sum::<usize>()
     }
 
-    /// Of a range of blocks: how many lie on an SSD and not at home.
+    /// Of a range of blocks: how many lie on an SSD, and neither at home nor, durable, in a log.
     pub(crate) fn on_ssd_alone(&self, (first, end): (u64, u64)) -> u64 {
         let end = end.min(self.leaves.block_count() as u64);
         let (mut from, mut alone) = (first, 0);
         while let Some(block) = self.leaves.next_on_ssd(from, end) {
-            alone += u64::from(self.leaves.state(block) & (SSD | HOME) == SSD);
+            alone += u64::from(self.is_alone_on_ssd(block));
             from = block + 1;
         }
         alone

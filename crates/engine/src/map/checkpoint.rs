@@ -40,8 +40,8 @@ impl Map {
 
     /// Where the blocks of a group live, as recorded at this moment. Bounded: 1,024 blocks.
     ///
-    /// Recorded are places that blocks have now, and those that they have left and no record has freed. A copy in
-    /// a log beside one on an SSD is left out, since nobody has known it to be durable.
+    /// Recorded are places that blocks have now, and those that they have left and no record has freed. Of a block on
+    /// an SSD and in a log one place is left out: the log, if nobody has known it to be durable, and else the SSD.
     pub(crate) fn places(&self, group: u64) -> (LeafImage, Counts) {
         let first = group * LEAF_BLOCKS as u64;
         let end = first + self.blocks_of_group(group) as u64;
@@ -71,7 +71,10 @@ impl Map {
 
     fn gather_current(&self, block: Logical, recorded: &mut Recorded) {
         let entry = self.leaves.get(block);
-        for slot in [entry.ssd, entry.log].into_iter().filter(|slot| *slot != NONE) {
+        let (log, ssd) = (entry.log, entry.ssd);
+        let is_in_log = log != NONE && self.slots.is_recorded(log) && self.is_safe_in_log(block);
+        let ssd = if is_in_log { NONE } else { ssd };
+        for slot in [ssd, log].into_iter().filter(|slot| *slot != NONE) {
             self.gather(slot, recorded);
         }
         if entry.fragmented {

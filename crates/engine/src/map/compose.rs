@@ -322,6 +322,7 @@ impl Map {
     /// Does the recorded state differ from the current one?
     fn is_news(&self, block: Logical, home: bool, places: impl Iterator<Item = Slot>) -> bool {
         self.leaves.recorded_home(block) != home
+            || self.settled.contains(&block)
             || self.displaced.contains(block)
             || places.into_iter().any(|slot| slot != NONE && !self.slots.is_recorded(slot))
     }
@@ -370,6 +371,9 @@ impl Map {
                 self.log_volatile.remove(&slot);
             }
             batch.freed.push(slot);
+        }
+        if !self.settled.is_empty() {
+            self.settled.remove(&block);
         }
         self.leaves.set_recorded_home(block, home);
         self.dirty_groups.mark(block as usize / LEAF_BLOCKS);

@@ -34,7 +34,7 @@ pub enum PlaceRole {
     Only,
     /// One of several that hold the same version.
     Copy,
-    /// An SSD copy of a log place whose drive has not been flushed.
+    /// An SSD copy of a log place: until its drive was flushed, or as long as a tier wants it.
     Tail,
 }
 

@@ -309,17 +309,18 @@ impl Leaf {
         self.next(from, to, |rows, row| rows.ssd[row] | rows.fragmented(row))
     }
 
-    /// The first block in `from..to` that lies on an SSD but not at home, without fragments.
+    /// The first block in `from..to` that lies on an SSD, and neither at home nor in a log, without fragments.
     pub(super) fn next_dirty(&self, from: u64, to: u64) -> Option<u64> {
-        let dirty =
-            |rows: &Rows, row: usize| rows.ssd[row] & !rows.homes[row] & !rows.fragmented(row);
+        let dirty = |rows: &Rows, row: usize| {
+            rows.ssd[row] & !rows.homes[row] & !rows.log(row) & !rows.fragmented(row)
+        };
         self.next(from, to, dirty)
     }
 
-    /// The first block in `from..to` that lies on an SSD and at home, and nowhere else.
+    /// The first block in `from..to` that lies on an SSD, and at home or in a log, without fragments.
     pub(super) fn next_clean(&self, from: u64, to: u64) -> Option<u64> {
         let clean = |rows: &Rows, row: usize| {
-            rows.ssd[row] & rows.homes[row] & !rows.log(row) & !rows.fragmented(row)
+            rows.ssd[row] & (rows.homes[row] | rows.log(row)) & !rows.fragmented(row)
         };
         self.next(from, to, clean)
     }
@@ -461,13 +462,13 @@ mod tests {
                 leaf.next_on_ssd(from, LEAF_BLOCKS),
                 next(from, |it| it.ssd != NONE || it.fragmented)
             );
-            assert_eq!(
-                leaf.next_dirty(from, LEAF_BLOCKS),
-                next(from, |it| it.ssd != NONE && !it.home && !it.fragmented)
-            );
+            assert_eq!(leaf.next_dirty(from, LEAF_BLOCKS), next(from, |it| it.state() == SSD));
             assert_eq!(
                 leaf.next_clean(from, LEAF_BLOCKS),
-                next(from, |it| it.state() == SSD | HOME)
+                next(from, |it| {
+                    let state = it.state();
+                    state & SSD != 0 && state & (HOME | LOG) != 0 && !it.fragmented
+                })
             );
             let in_slot = |entry: &Entry| entry.state() & !HOME != 0;
             assert_eq!(leaf.next_in_slot(from, LEAF_BLOCKS), next(from, in_slot));

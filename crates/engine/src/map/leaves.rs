@@ -395,7 +395,7 @@ mod tests {
             found
         };
         assert_eq!(walk(&|from| all.next_dirty(from, BLOCKS)), dirty);
-        assert_eq!(walk(&|from| all.next_clean(from, BLOCKS)), [9]);
+        assert_eq!(walk(&|from| all.next_clean(from, BLOCKS)), [9, 11]);
         let on_ssd = [5, 9, 11, 1023, 1024, GROUP_BLOCKS, BLOCKS - 1];
         assert_eq!(walk(&|from| all.next_on_ssd(from, BLOCKS)), on_ssd);
         let in_slot = [5, 9, 10, 11, 1023, 1024, GROUP_BLOCKS, BLOCKS - 1];
@@ -404,7 +404,7 @@ mod tests {
             assert_eq!(all.next_on_ssd(1025, end), None, "the end is not looked at");
         }
         assert_eq!((all.next_on_ssd(12, 1023), all.next_dirty(6, 1023)), (None, None));
-        assert_eq!((all.next_in_slot(12, 1023), all.next_clean(10, BLOCKS)), (None, None));
+        assert_eq!((all.next_in_slot(12, 1023), all.next_clean(12, BLOCKS)), (None, None));
         assert_eq!(all.get(10).ssd, NONE);
     }
 

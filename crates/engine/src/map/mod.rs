@@ -65,7 +65,6 @@ use leaves::Leaves;
 use marks::Marks;
 use slots::Slots;
 use std::collections::BTreeMap;
-use tandem_block::DeviceId;
 use unrecorded::Unrecorded;
 use versions::Versions;
 
@@ -143,6 +142,8 @@ pub struct Map {
     /// Log slots written since the last flush of their drive, and by which write: a slot may be written
     /// again before that flush.
     log_volatile: HashMap<Slot, u64, FixedState>,
+    /// Blocks whose copies on SSDs stay beside log places that records call volatile, and that are so no more.
+    settled: HashSet<Logical, FixedState>,
     /// Slots that nothing names any more; the engine takes them with `take_freed`.
     freed: Vec<Slot>,
     versions: Versions,
@@ -179,6 +180,7 @@ impl Map {
             pending_ssd_blocks: 0,
             durable: HashSet::default(),
             log_volatile: HashMap::default(),
+            settled: HashSet::default(),
             freed: Vec::new(),
             versions: Versions::default(),
             dirty_groups: Marks::new(groups_of(logical_blocks as u64) as usize),
@@ -240,11 +242,6 @@ impl Map {
     /// Is there anything recordable at once?
     pub(crate) fn has_ready(&self) -> bool {
         !self.pending.ready.is_empty()
-    }
-
-    /// Is there anything that waits for this hard drive?
-    pub(crate) fn awaits_hdd(&self, device: DeviceId) -> bool {
-        !self.pending.hdd[usize::from(device.0)].is_empty()
     }
 
     /// Free SSD slots over all SSDs that take anything new.
@@ -440,8 +437,8 @@ impl Map {
         true
     }
 
-    /// Gives up the place `slot` of a block that has another durable one (its home, or for a tail
-    /// copy its log place). Returns false if the block has moved on since.
+    /// Gives up the place `slot` of a block that has another durable one (its home, or for a copy
+    /// beside a log its place there). Returns false if the block has moved on since.
     pub(crate) fn drop_place(&mut self, block: Logical, slot: Slot) -> bool {
         let entry = self.entry(block);
         let log = self.slots.is_log(slot);

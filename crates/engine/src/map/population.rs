@@ -9,13 +9,20 @@ pub struct Population {
     pub dirty_ssd: u64,
     /// On an SSD and at home.
     pub clean_ssd: u64,
-    /// In a log (with or without a tail copy).
+    /// In a log (with or without a copy).
     pub in_log: u64,
+    /// … and on an SSD, too: a copy of a tail, or one that stays.
+    log_copies: u64,
     /// Under fragments.
     pub fragmented: u64,
 }
 
 impl Population {
+    /// In a log and on an SSD: copies of tails, and those that stay.
+    pub(super) fn log_copies(&self) -> u64 {
+        self.log_copies
+    }
+
     pub(super) fn count(&mut self, bits: u8, add: bool) {
         let step = |counter: &mut u64| {
             assert!(add || *counter > 0, "a block was counted where it lived");
@@ -23,6 +30,9 @@ impl Population {
         };
         if bits & LOG != 0 {
             step(&mut self.in_log);
+            if bits & SSD != 0 {
+                step(&mut self.log_copies);
+            }
         } else if bits & (SSD | HOME) == SSD {
             step(&mut self.dirty_ssd);
         } else if bits & SSD != 0 {

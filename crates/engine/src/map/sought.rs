@@ -9,20 +9,20 @@ use super::leaf::LEAF_BLOCKS;
 /// after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sought {
-    /// On an SSD and not at home.
+    /// On an SSD, and neither at home nor in a log.
     Dirty,
-    /// On an SSD and at home.
+    /// On an SSD, and at home or in a log.
     Clean,
 }
 
 impl Sought {
     fn of(bits: u8) -> Option<Sought> {
-        if bits & (SSD | HOME) == SSD {
-            Some(Sought::Dirty)
-        } else if bits & (SSD | HOME | LOG) == SSD | HOME {
-            Some(Sought::Clean)
-        } else {
+        if bits & SSD == 0 {
             None
+        } else if bits & (HOME | LOG) == 0 {
+            Some(Sought::Dirty)
+        } else {
+            Some(Sought::Clean)
         }
     }
 }
@@ -94,9 +94,11 @@ mod tests {
         for (leaf, before, after, wanted) in [
             (1, 0, HOME, [none, none]),
             (1, HOME, SSD, [[Some(1), None, None], none]),
-            (3, 0, SSD | LOG, [[Some(1), Some(3), None], none]),
+            (3, 0, SSD, [[Some(1), Some(3), None], none]),
             (1, SSD, SSD | HOME, [[Some(3), Some(3), None], [Some(1), None, None]]),
-            (3, SSD | LOG, SSD | HOME | LOG, [none, [Some(1), None, None]]),
+            (3, SSD, SSD | LOG, [none, [Some(1), Some(3), None]]),
+            (3, SSD | LOG, SSD | HOME | LOG, [none, [Some(1), Some(3), None]]),
+            (3, SSD | HOME | LOG, HOME | LOG, [none, [Some(1), None, None]]),
             (1, SSD | HOME, HOME, [none, none]),
         ] {
             counts.change(leaf, before, after);

@@ -6,10 +6,11 @@
 //! steering took the write to a log, it is first brought to an SSD.
 //!
 //! Where a tier acknowledges a write only when both places have it ([LORIS §II]: write-through pays in
-//! the foreground for copies that are in sync), its user waits until the hard drive has acknowledged the
-//! home: the SSD's place is recorded at once, since only then a home may be written over, and the move goes
-//! before others. If a hard drive or the promise of durability is lost meanwhile, or the pool stops, the
-//! one place that there is has to do.
+//! the foreground for copies that are in sync), a log takes it, and the user waits for its copy on an SSD
+//! (`migration/tail`). If steering took the write to an SSD alone, its user waits until the hard drive has
+//! acknowledged the home: the SSD's place is recorded at once, since only then a home may be written over, and
+//! the move goes before others. If a hard drive or the promise of durability is lost meanwhile, or the pool
+//! stops, the one place that there is has to do.
 
 mod audit;
 mod steps;
@@ -48,7 +49,7 @@ pub(crate) struct Copies {
 /// What one wanted block needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
-    /// It is in both places, or gone: nothing.
+    /// It is in both places, or gone: nothing. A log is one of them once its drive was flushed.
     Nothing,
     /// Its home written from this slot.
     Home(Slot),
@@ -60,6 +61,9 @@ enum Need {
 
 fn copy_need(block: Logical, io: &DeviceIo, map: &Map, objects: &Objects, moves: &Moves) -> Need {
     let state = map.state(block);
+    if state == LOG | SSD && map.is_safe_in_log(block) {
+        return Need::Nothing;
+    }
     if state & (FRAGMENTS | LOG) != 0 {
         return if io.ssds().is_empty() { Need::Nothing } else { Need::Ssd };
     }

@@ -115,8 +115,9 @@ impl Moves {
     /// After a commit: log places of blocks whose homes are recorded go.
     pub(crate) fn give_up_log_places(&mut self, commit: &mut Commit, map: &mut Map, io: &DeviceIo) {
         for (block, slot) in std::mem::take(&mut self.homed_log) {
+            // with or without a copy on an SSD, which stays
             let is_home_too = Entry { home: true, ..Entry::in_slot(slot, true) };
-            if map.entry(block) != is_home_too {
+            if (Entry { ssd: NONE, ..map.entry(block) }) != is_home_too {
                 continue;
             }
             if map.leaves().recorded_home(block) {

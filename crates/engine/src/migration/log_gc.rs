@@ -6,7 +6,7 @@
 use crate::io::DeviceIo;
 use crate::log::Log;
 use crate::log::gc::{self, Need};
-use crate::map::entry::{FRAGMENTS, HOME, LOG};
+use crate::map::entry::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::recovered::slots_in_logs;
 use crate::map::{Logical, Map, Run, Slot};
@@ -124,7 +124,7 @@ impl Moves {
                 fragmented.get_or_insert(owner);
             }
             // home since a life that ended before its log place was given up
-            let given_up = map.state(owner) == HOME | LOG
+            let given_up = map.state(owner) & !SSD == HOME | LOG
                 && map.leaves().recorded_home(owner)
                 && map.entry(owner).log == slot;
             if given_up {

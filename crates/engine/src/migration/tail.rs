@@ -4,6 +4,10 @@
 //! to its log since its last successful flush. A FLUSH takes the cheaper way: flush the drive, or
 //! copy the tail from RAM to ordinary SSD slots and record both places. The SSD copies are given up
 //! when a flush of the drive itself has succeeded and that is recorded.
+//!
+//! Where a tier wants a write in both places at once ([LORIS §II]: write-through forwards writes "to both the
+//! cached SSD copy and the primary disk copy"), its copy is the cache's. It stays behind the flush, as a clean copy
+//! beside the place in the log, as long as the tier holds its extent.
 
 mod steps;
 
@@ -21,6 +25,7 @@ use crate::policy::steering::Steering;
 use crate::port::IoOp;
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
+use crate::store::Store;
 use crate::store::commit::Commit;
 use crate::store::reuse::DeferredFree;
 use crate::tiering::Tiers;
@@ -28,6 +33,8 @@ use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
 /// Tail copies in flight at once.
 const COPIES_IN_FLIGHT_MAX: usize = 16;
+/// Number of a write that its drive does not keep volatile.
+const IN_NO_TAIL: u64 = u64::MAX;
 
 /// Copies of unflushed log writes that are under way.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +53,8 @@ pub(crate) struct Written {
     pub(crate) run: Run,
     /// Where in the request's buffer they are.
     pub(crate) offset_bytes: u64,
+    /// Their user waits for a copy on an SSD, which stays there.
+    pub(crate) stays: bool,
 }
 
 impl TailCopies {
@@ -67,7 +76,8 @@ impl TailCopies {
     }
 
     /// A log write was acknowledged by the drive: it joins the tail, and its bytes stay in RAM. Those
-    /// of a journaled volume are copied to an SSD at once, and their user waits for that.
+    /// of a journaled volume are copied to an SSD at once, and their user waits for that. So is what a tier wants
+    /// in both places, whether or not the drive keeps anything volatile.
     pub(crate) fn retain_for_tail(
         &mut self,
         id: TaskId,
@@ -76,14 +86,17 @@ impl TailCopies {
         map: &mut Map,
         requests: &mut Requests,
     ) {
-        let Written { device, logical, run, offset_bytes } = written;
-        if !io[device].is_volatile() {
-            return;
-        }
+        let Written { device, logical, run, offset_bytes, stays } = written;
         assert!(
             map.slots().is_log(run.slot) && map.slots().region(run.slot).device == device,
             "a tail has what lies in the log of its drive"
         );
+        if !io[device].is_volatile() {
+            if stays {
+                self.copy_beside(id, written, io, map, requests);
+            }
+            return;
+        }
         let tail = &mut io[device].tail;
         let write = tail.writes;
         assert!(
@@ -95,11 +108,14 @@ impl TailCopies {
             map.note_log_volatile(slot, write);
         }
         let payload = requests.retain_buffer(id, io);
-        let mut item = TailItem { write, logical, run, payload, offset_bytes, copied: false };
-        if requests[id].request.class == DurabilityClass::Journaled {
+        let mut item =
+            TailItem { write, logical, run, payload, offset_bytes, copied: false, stays };
+        let is_journaled = requests[id].request.class == DurabilityClass::Journaled;
+        if is_journaled || stays {
             item.copied = self.copy_item(&item, Some(id), io, map, requests);
-            // without room for a copy its user waits for the drive's flush
-            requests[id].exposed |= !item.copied;
+            // without room for a copy its user waits for the drive's flush; a cache does without it
+            requests[id].exposed |= is_journaled && !item.copied;
+            io.stats_mut().copies_forgone += if stays && !item.copied { run.count } else { 0 };
         }
         let bytes = run.count * BLOCK_BYTES;
         let tail = &mut io[device].tail;
@@ -109,6 +125,32 @@ impl TailCopies {
         tail.items.push_back(item);
         let at_risk = io.bytes_at_risk();
         io.stats_mut().bytes_at_risk_max = io.stats().bytes_at_risk_max.max(at_risk);
+    }
+
+    /// Copies a log write that was durable when its drive acknowledged it, so that it is in no tail.
+    fn copy_beside(
+        &mut self,
+        id: TaskId,
+        written: Written,
+        io: &mut DeviceIo,
+        map: &mut Map,
+        requests: &mut Requests,
+    ) {
+        let Written { logical, run, offset_bytes, .. } = written;
+        let payload = requests.retain_buffer(id, io);
+        let item = TailItem {
+            write: IN_NO_TAIL,
+            logical,
+            run,
+            payload,
+            offset_bytes,
+            copied: false,
+            stays: true,
+        };
+        if !self.copy_item(&item, Some(id), io, map, requests) {
+            io.stats_mut().copies_forgone += run.count;
+        }
+        io.let_buffer_go(payload);
     }
 
     pub(crate) fn copy_tail(
@@ -168,7 +210,8 @@ impl TailCopies {
                 fua: false,
             };
             let (logical, log) = (item.logical + done, item.run.slot + done);
-            let copy = TailCopy { task, write: item.write, logical, log, run };
+            let stays = item.stays && task.is_some();
+            let copy = TailCopy { task, write: item.write, logical, log, run, stays };
             if let Some(id) = task {
                 requests[id].outstanding += 1;
             }
@@ -323,42 +366,55 @@ impl TailCopies {
         &mut self,
         copy: &TailCopy,
         (status, checksums): (Result<(), IoError>, &[u32]),
-        map: &mut Map,
+        store: &mut Store,
         requests: &mut Requests,
-        commit: &mut Commit,
+        tiers: &Tiers,
         io: &mut DeviceIo,
     ) {
         let payload = self.ended(copy);
+        let map = &mut store.map;
         for i in 0..copy.run.count {
             let (block, log, ssd) = (copy.logical + i, copy.log + i, copy.run.slot + i);
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);
-            // a flush of the drive that came first has made durable the log place: that alone is enough; or
-            // the place holds something newer by now
+            // a flush of the drive that came first has made durable the log place: that alone is enough, unless a
+            // tier wants the copy; or the place holds something newer by now
+            let is_tail = holds(map, io, log, copy.write);
             let taken = status.is_ok()
-                && holds(map, io, log, copy.write)
+                && (is_tail || (copy.stays && tiers.holds(block)))
                 && (map.add_copy(block, (log, ssd), checksum)
-                    || map.move_fragment(block, log, ssd));
+                    || is_tail && map.move_fragment(block, log, ssd));
             if taken {
                 map.touch(Touch { logical: block, count: 1 }, ssd, false);
-                leave_failed_log(block, log, map, io);
+                if is_tail {
+                    leave_failed_log(block, log, map, io);
+                } else {
+                    io.stats_mut().copies_beside_logs += 1;
+                }
             } else {
                 map.release_unused(Run { slot: ssd, count: 1 });
+                io.stats_mut().copies_forgone += u64::from(copy.stays);
             }
         }
         io.let_buffer_go(payload);
+        if copy.stays && status.is_ok() {
+            store.commit.note_pending(io.now());
+        }
         if let Err(error) = status {
-            self.not_copied(copy, error, map, commit, io);
+            self.not_copied(copy, error, &store.map, &mut store.commit, io);
         }
         if let Some(id) = copy.task {
-            requests.journaled(id, status.is_ok());
+            requests.copied(id, status.is_ok());
         }
     }
 }
 
+/// A flush of the drive has covered a write of its log: its place there is enough, and its copy on an SSD goes,
+/// unless a tier wants it there.
 pub(crate) fn settle_item(
     item: &TailItem,
     map: &mut Map,
     read_back: &mut ReadBack,
+    tiers: &Tiers,
     io: &mut DeviceIo,
 ) {
     for i in 0..item.run.count {
@@ -366,18 +422,26 @@ pub(crate) fn settle_item(
         let is_latest = holds(map, io, slot, item.write);
         map.note_log_durable(slot, item.write);
         let entry = map.entry(block);
-        if item.copied && is_latest && entry.log == slot && entry.ssd != NONE && !entry.home {
+        let has_copy = item.copied && is_latest && entry.log == slot && entry.ssd != NONE;
+        if !has_copy || entry.home {
+            continue;
+        }
+        if item.stays && tiers.holds(block) {
+            // it was the cache's copy from the first
+            map.note_copy_settled(block);
+            io.stats_mut().copies_beside_logs += 1;
+        } else {
             // the tail copy has done its duty: the log place alone is enough
             map.drop_place(block, entry.ssd);
-            map.touch(Touch { logical: block, count: 1 }, NONE, true);
         }
+        map.touch(Touch { logical: block, count: 1 }, NONE, true);
     }
     read_back.left_tail(item.run.slot, item.payload);
     read_back.release_read_back(io);
     io.let_buffer_go(item.payload);
 }
 
-/// A log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
+/// A volatile log place on a drive that failed will never be durable; a copy of it on an SSD stands alone.
 pub(crate) fn leave_failed_log(block: Logical, log: Slot, map: &mut Map, io: &DeviceIo) {
     let device = map.slots().region(log).device;
     let is_copied = map.state(block) & (LOG | SSD) == LOG | SSD;

@@ -3,7 +3,6 @@
 use crate::device::{Class, Issued, Job, Waiting};
 use crate::io::{DeviceIo, News};
 use crate::map::Map;
-use crate::map::entry::{HOME, SSD};
 use crate::migration::Migration;
 use crate::policy::Policy;
 use crate::policy::steering::Steering;
@@ -73,7 +72,7 @@ impl Requests {
             return 0;
         }
         let task = &self[*task];
-        let takes = |block: &u64| map.state(*block) & (SSD | HOME) != SSD;
+        let takes = |block: &u64| !map.is_alone_on_ssd(*block);
         (task.first..task.end).filter(takes).count() as u64
     }
 

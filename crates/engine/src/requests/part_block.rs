@@ -160,7 +160,7 @@ impl Requests {
             } else if store.map.slots().is_log(run.slot) {
                 migration.tail_copies.retain_for_tail(
                     id,
-                    Written { device, logical: block, run, offset_bytes: 0 },
+                    Written { device, logical: block, run, offset_bytes: 0, stays: false },
                     io,
                     &mut store.map,
                     self,

@@ -170,13 +170,16 @@ impl Requests {
         let steer = tiers.policies.get(&request.object).map(|policy| policy.steer);
         let mirrored =
             steering.knows_mirrors(steer) && is_on_both((task.first, task.end), &store.map);
+        // its user waits for both places: a log takes it at once, as what belongs on a hard drive, and a copy of it
+        // follows on an SSD
+        let in_both = tiers.policies.awaits_both(id, self);
         let asked = Asked {
             request: &request,
             object: task.request.object,
             logical: task.first,
             bytes,
             mirrored,
-            intention,
+            intention: if in_both { Intention::Hdd } else { intention },
             detours,
             steer,
             log_percent: log_percent(tiers.kept_blocks_max(&store.map, io), store, io),
@@ -360,7 +363,8 @@ impl Requests {
             } else {
                 store.commit.wait_fua(id);
             }
-        } else if sound && policy.tiers.policies.awaits_both(id, self) {
+        } else if sound && !self[id].target.is_log() && policy.tiers.policies.awaits_both(id, self)
+        {
             migration.copies.await_both(id);
         } else {
             self.answer(id, PayloadId::NONE, 0, io);
@@ -392,6 +396,7 @@ impl Requests {
             !io.config().contents || checksums.len() == run.count as usize,
             "the event loop sums every block it writes"
         );
+        let mut is_part = false;
         for i in 0..run.count {
             let (block, slot) = (logical + i, run.slot + i);
             let checksum = checksums.get(i as usize).copied().unwrap_or(0);
@@ -408,6 +413,7 @@ impl Requests {
             {
                 io.stats_mut().fragments += 1;
                 self[id].over_base = true;
+                is_part = true;
             } else {
                 store.map.assign(block, slot, checksum);
             }
@@ -418,17 +424,21 @@ impl Requests {
         if io.is_fixed() {
             return;
         }
-        if self[id].both && !io.hdds().is_empty() {
+        let is_log = store.map.slots().is_log(run.slot);
+        // what a fragment was made of lacks a base on the SSD, so its copy would be none of the block
+        let stays = is_log && !is_part && !fua && policy.tiers.policies.awaits_both(id, self);
+        if stays {
+            migration.copies.are_made(logical, run.count);
+        } else if self[id].both && !io.hdds().is_empty() {
             migration.copies.want_copies(logical, run.count, io);
         }
-        let is_log = store.map.slots().is_log(run.slot);
         if is_log {
             let offset_bytes = self[id].buffer_offset(logical);
             // what went there with FUA, in a pool without SSD, waits for no flush
             if !fua {
                 migration.tail_copies.retain_for_tail(
                     id,
-                    Written { device, logical, run, offset_bytes },
+                    Written { device, logical, run, offset_bytes, stays },
                     io,
                     &mut store.map,
                     self,

@@ -298,12 +298,10 @@ fn torn_blocks(
     writes
 }
 
-/// The slot that holds. The log place of a tail was never known to be durable: the copy on the SSD is the truth.
+/// The slot that holds. The log place of a tail was never known to be durable: the copy on the SSD is the truth. Of two
+/// durable places the log's is the primary one, and the other one a cache's.
 fn believed(flags: u8, ssd: Slot, log: Slot) -> Slot {
-    match ssd {
-        NONE if flags & FLAG_LOG_VOLATILE == 0 => log,
-        _ => ssd,
-    }
+    if log != NONE && flags & FLAG_LOG_VOLATILE == 0 { log } else { ssd }
 }
 
 /// Where one unit lies in a ring: its first byte, and the one behind its last.

@@ -194,6 +194,8 @@ pub struct EngineStats {
     pub copies_made: u64,
     /// … and that were not, because too many others waited.
     pub copies_forgone: u64,
+    /// Blocks whose copies on an SSD, made with the write to a log, outlasted the log's tail.
+    pub copies_beside_logs: u64,
     /// What tiers did with their share of the SSDs.
     pub tiers: TierStats,
     /// Snapshots that the metadata replica has completed.

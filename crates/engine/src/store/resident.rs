@@ -4,7 +4,7 @@
 //! nothing was ever written there, so nothing could be verified.
 
 use crate::io::{DeviceIo, Phase};
-use crate::map::entry::LOG;
+use crate::map::entry::{LOG, SSD};
 use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Touch};
 use crate::metadata::MetadataHomes;
@@ -44,8 +44,8 @@ impl DeviceIo {
 }
 
 impl Moves {
-    /// Takes every block that lies in a hard drive's log, and nowhere else, to have gone home, as it would in
-    /// quiet hours. What a log holds that is not durable and recorded yet stays: flush before. The places
+    /// Takes every block that lies in a hard drive's log, with or without a copy on an SSD, to have gone home, as it
+    /// would in quiet hours. What a log holds that is not durable and recorded yet stays: flush before. The places
     /// in the logs are free when the next commits have recorded it.
     ///
     /// # Panics
@@ -55,7 +55,7 @@ impl Moves {
         let (mut from, blocks) = (0, map.leaves().block_count() as Logical);
         while let Some(block) = map.leaves().next_in_slot(from, blocks) {
             from = block + 1;
-            if map.state(block) != LOG {
+            if map.state(block) & !SSD != LOG {
                 continue;
             }
             let slot = map.entry(block).log;

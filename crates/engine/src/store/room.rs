@@ -21,7 +21,7 @@ const SHARE_MIN: u64 = 2;
 /// The room on SSDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Slots that are free, or hold copies of homes alone.
+    /// Slots that are free, or hold copies that may be given up.
     left: u64,
     /// Slots that writes may ever have.
     slots: u64,
@@ -30,11 +30,11 @@ pub(crate) struct Room {
 impl Room {
     /// What the map says. Tiers keep so many blocks, which make no room.
     pub(crate) fn of(map: &Map, kept_blocks: u64) -> Room {
-        let left = map.ssd_free() + map.population().clean_ssd;
+        let left = map.ssd_free() + map.spare_copies();
         Room { left, slots: map.ssd_slots().saturating_sub(kept_blocks) }
     }
 
-    /// Slots that are free, or hold copies of homes alone.
+    /// Slots that are free, or hold copies that may be given up.
     pub(crate) fn left(self) -> u64 {
         self.left
     }

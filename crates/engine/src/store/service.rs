@@ -130,7 +130,7 @@ impl TailCopies {
             || moves.homed_count() > 0
             || io.hdds().iter().any(|&hdd| awaits_flush(hdd, io, map));
         let population = map.population();
-        let drops = population.clean_ssd > 0 && !moves.dropping.found_nothing(commit.durable());
+        let drops = map.spare_copies() > 0 && !moves.dropping.found_nothing(commit.durable());
         let moves = drops || (population.dirty_ssd > 0 && !moves.found_nothing(commit.durable()));
         // a drive that failed once may work when it is tried for the first time
         let heals = io.drives().iter().any(|d| {

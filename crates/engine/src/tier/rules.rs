@@ -17,7 +17,8 @@
 //! Differs: extents map independently, so that write-back and write-through-all can be had, which whole
 //! files forbade. What came to the SSD and was not written to leaves it without a copy, unless
 //! `exclusive` is set. A write for "both" is acknowledged when one of them has it, and the other follows
-//! (`migration/copies`), unless `acknowledge` is `both`. Hard drives take writes in their logs; with `detours`
+//! (`migration/copies`), unless `acknowledge` is `both`: then a log takes it, and an SSD a copy at once
+//! (`migration/tail`). Hard drives take writes in their logs; with `detours`
 //! set to `no` these wait for a drive that is busy, as in the paper.
 
 use super::settings::{

@@ -363,6 +363,12 @@ impl Tiers {
         tiers.space.keeps(block) && !map.is_short_of_space(io.waits_for_space())
     }
 
+    /// Does the share hold the extent of this block?
+    pub(crate) fn holds(&self, block: Logical) -> bool {
+        let Some(tiers) = &self.share else { return false };
+        tiers.space.is_held(tiers.space.extent_of(block))
+    }
+
     /// How does data of this block's owner come?
     pub(crate) fn comes(&self, block: Logical) -> Comes {
         self.share.as_ref().map_or(Comes::Never, |tiers| tiers.space.comes(block))

@@ -65,7 +65,7 @@ impl Policies {
         request.fua |= request.class == DurabilityClass::Strict;
     }
 
-    /// A write is on an SSD. Does its user wait for the hard drive, too?
+    /// Does the user of this write wait for an SSD and for a hard drive?
     pub(crate) fn awaits_both(&self, id: TaskId, requests: &Requests) -> bool {
         let task = &requests[id];
         task.both && self.tier_of(task).is_some_and(|tier| tier.acknowledges_both())

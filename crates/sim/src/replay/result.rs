@@ -87,6 +87,7 @@ pub(super) fn counted_since(now: &EngineStats, before: &EngineStats) -> EngineSt
         copies_dropped: now.copies_dropped - before.copies_dropped,
         copies_made: now.copies_made - before.copies_made,
         copies_forgone: now.copies_forgone - before.copies_forgone,
+        copies_beside_logs: now.copies_beside_logs - before.copies_beside_logs,
         tiers: tiers_since(&now.tiers, &before.tiers),
         ordered: now.ordered - before.ordered,
         ..now.clone()

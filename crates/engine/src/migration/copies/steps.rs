@@ -60,6 +60,15 @@ impl Copies {
         assert!(self.wanted.len() <= WANTED_MAX, "what is wanted is bounded");
     }
 
+    /// These blocks are in a log by now, and their copies on an SSD are on the way: they lack nothing more, and
+    /// whoever waits for what they were before waits in vain.
+    pub(crate) fn are_made(&mut self, first: Logical, count: u64) {
+        for block in first..first + count {
+            self.looks |= self.wanted.remove(&block);
+            self.detoured.remove(&block);
+        }
+    }
+
     /// Its user is answered when both places have it.
     pub(crate) fn await_both(&mut self, id: TaskId) {
         debug_assert!(!self.awaited.contains(&id), "a write waits once for its two places");

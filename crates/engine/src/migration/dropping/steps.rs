@@ -8,7 +8,7 @@ use crate::migration::moves::Moves;
 use crate::store::commit::Commit;
 
 impl Moves {
-    /// Drops SSD copies of blocks that are safe at home.
+    /// Drops SSD copies of blocks that are safe at home, or in a log.
     pub(crate) fn drop_clean_copies(
         &mut self,
         commit: &mut Commit,
@@ -16,7 +16,7 @@ impl Moves {
         objects: &Objects,
         io: &mut DeviceIo,
     ) {
-        if map.population().clean_ssd == 0
+        if map.spare_copies() == 0
             || !map.is_short_of_space(io.waits_for_space())
             || map.displaced_count() > DROP_BLOCKS_MAX
             || self.dropping.found_nothing(commit.durable())
@@ -63,12 +63,15 @@ impl Moves {
 
 /// Drops the clean copy of a block, if it can go.
 fn drop_copy(block: Logical, map: &mut Map, objects: &Objects, io: &DeviceIo) -> bool {
-    // a record has to name the home before, and where its drive is asked nothing any more nobody else has it
-    let (home, _) = objects.home_of(block, io);
-    if !map.leaves().recorded_home(block) || io[home].is_out() {
-        return false;
-    }
-    let slot = map.entry(block).ssd;
+    // a record has to name the home before, or a flush of its drive to cover the log; and where that drive is asked
+    // nothing any more nobody else has it
+    let log = map.entry(block).log;
+    let other = if map.is_safe_in_log(block) {
+        map.slots().region(log).device
+    } else {
+        objects.home_of(block, io).0
+    };
+    let Some(slot) = map.spare_copy(block).filter(|_| !io[other].is_out()) else { return false };
     let is_dropped = map.drop_place(block, slot);
     assert!(is_dropped, "block {block} lies on an SSD");
     map.touch(Touch { logical: block, count: 1 }, NONE, true);

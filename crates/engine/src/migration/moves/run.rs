@@ -191,11 +191,11 @@ impl Migration {
     /// turn, and nearly always so.
     #[inline]
     fn has_nothing_to_move(&self, map: &Map, tiers: &Tiers, io: &DeviceIo) -> bool {
-        let (lives, config) = (map.population(), io.config());
+        let config = io.config();
         let gc_percent = config.log_gc_percent.min(config.log_stop_percent);
         let is_low =
             |id: &DeviceId| io[*id].log.as_ref().is_none_or(|log| log.used_percent() < gc_percent);
-        lives.clean_ssd == 0
+        map.spare_copies() == 0
             && !self.moves.merging.wants_quiet(map)
             && self.moves.homed.is_empty()
             && !io.waits_for_space()

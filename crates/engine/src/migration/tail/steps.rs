@@ -9,13 +9,14 @@ use crate::requests::ordering::TaskId;
 use crate::requests::{Next, Requests};
 use crate::store::Store;
 use crate::volumes::Volumes;
-use tandem_block::{BLOCK_BYTES, DeviceId, IoError};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError};
 
 impl Requests {
-    /// A part of a journaled write is on the SSD too, or could not be brought there.
-    pub(crate) fn journaled(&mut self, id: TaskId, copied: bool) {
+    /// A part of a write whose user waits for that is on the SSD too, or could not be brought there. A journaled
+    /// one then waits for the drive's flush. Another one was to be in two places, and has to do with one.
+    pub(crate) fn copied(&mut self, id: TaskId, copied: bool) {
         let task = &mut self[id];
-        task.exposed |= !copied;
+        task.exposed |= !copied && task.request.class == DurabilityClass::Journaled;
         assert!(task.outstanding > 0, "a write waits for each of its copies");
         task.outstanding -= 1;
         if task.outstanding == 0 {
@@ -117,7 +118,7 @@ impl Migration {
         assert!(!d.tail.items.is_empty() || d.tail.bytes == 0, "an empty tail has no bytes");
         assert!(d.tail.exposed_bytes <= d.tail.bytes, "what is exposed of a tail is a part of it");
         for item in durable {
-            settle_item(&item, &mut store.map, &mut self.read_back, io);
+            settle_item(&item, &mut store.map, &mut self.read_back, &policy.tiers, io);
         }
         store.commit.note_pending(now);
         self.homes_durable(device, flush.home_mark, store, volumes, policy, io);

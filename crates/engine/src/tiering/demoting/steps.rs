@@ -7,6 +7,7 @@ use crate::map::objects::Objects;
 use crate::map::{Logical, Map, NONE, Slot, Touch};
 use crate::migration::Migration;
 use crate::migration::moves::{HOMED_BLOCKS_MAX, Moves};
+use crate::mutant::Mutant;
 use crate::policy::Policy;
 use crate::requests::Requests;
 use crate::store::Store;
@@ -48,8 +49,16 @@ impl Tiers {
         io: &DeviceIo,
     ) -> Need {
         let state = map.state(block);
+        if state & LOG != 0
+            && let Some(slot) = map.spare_copy(block).or_else(|| volatile_copy(block, map, io))
+        {
+            // the log's place is enough, while anybody can read it
+            let is_out = io[map.slots().region(map.entry(block).log).device].is_out();
+            return if is_out { Need::Wait } else { Need::Drop(slot) };
+        }
         if state & SSD == 0 || state & LOG != 0 {
-            // at home, absent, or in a log with a tail copy: none of this is a tier's doing
+            // at home, absent, or in a log with a copy that goes when its drive was flushed, since nothing holds
+            // its extent: none of this is a tier's doing
             return if state & FRAGMENTS != 0 && state & LOG == 0 {
                 Need::Merge
             } else {
@@ -70,6 +79,12 @@ impl Tiers {
         let source = if searches { map.writeback_source(block) } else { None };
         source.map_or(Need::Wait, Need::Home)
     }
+}
+
+/// For a mutant: the copy of a block in a log that was not flushed.
+fn volatile_copy(block: Logical, map: &Map, io: &DeviceIo) -> Option<Slot> {
+    let is_broken = io.breaks(Mutant::EvictsVolatile) && map.state(block) == LOG | SSD;
+    is_broken.then(|| map.entry(block).ssd)
 }
 
 impl Policy {
