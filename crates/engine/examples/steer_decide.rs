@@ -88,6 +88,7 @@ fn measure(policy: &mut Box<dyn Steer>, scenes: &[Scene], told: bool) -> (u64, u
             bytes: scene.bytes,
             request_bytes: scene.bytes,
             mirrored: number % 2 == 0,
+            fixed_ssd: None,
             ssd_queue_length: scene.ssds[0].queue_length,
             ssds: &scene.ssds,
             hdds: &scene.hdds,

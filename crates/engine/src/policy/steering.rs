@@ -103,6 +103,7 @@ impl Steering {
     ) -> Decision {
         let mut ssds = std::mem::take(&mut self.ssds);
         self.view_ssds(&mut ssds, io);
+        let fixed_ssd = io.is_fixed().then(|| self.fixed_place(asked.logical, io).0);
         let view = SteerView {
             now: io.now(),
             object: asked.object,
@@ -110,7 +111,9 @@ impl Steering {
             bytes: asked.bytes,
             request_bytes: asked.request.length_bytes,
             mirrored: asked.mirrored,
-            ssd_queue_length: io.shortest_ssd().1,
+            fixed_ssd,
+            ssd_queue_length: fixed_ssd
+                .map_or_else(|| io.shortest_ssd().1, |ssd| io[ssd].queue.length()),
             ssds: &ssds,
             hdds,
             reads_per_s: self.reads.per_s(),

@@ -5,12 +5,13 @@
 //!          is flushed at the end of its fast stage instead of padded through the slow write.
 //! Names:   l(t) → ssd_queue_length, L → queue_length, flagHDD → accepting
 //! Differs: * with several hard drives the one with the best predicted state and the shortest queue
-//!            is asked; the paper has pairs of one SSD and one hard drive;
+//!            is asked; the paper's pairs are `pairs=yes`;
 //!          * `L` is a number here; the paper finds it by profiling ("profile") and adjusts it at
 //!            runtime, it does not say how ("auto": `queue_limit`);
 //!          * `size_max` keeps large writes on the SSD (B2), off by default as in the paper.
 //! Tests:   below, a row per branch of Algorithm 3.
 
+use super::pairs;
 use super::queue_limit::{QueueLimit, believed};
 use super::settings::{Kind, Setting, SteerConfig};
 use super::{Decision, DriveProfiles, HddView, PolicyEntry, Reason, Seen, Steer, SteerView};
@@ -40,6 +41,14 @@ const SETTINGS: &[Setting] = &[
         "keep larger writes on the SSD",
     )
     .words(&[("off", OFF)]),
+    Setting::new(
+        "pairs",
+        Kind::Word,
+        0,
+        0..=0,
+        "each SSD and its hard drives have a scheduler of their own, which uses no other drives",
+    )
+    .words(&[("no", 0), ("yes", 1)]),
 ];
 
 /// Registry line of MIOS_D.
@@ -49,7 +58,7 @@ pub(crate) const ENTRY_D: PolicyEntry = PolicyEntry {
     source: "BCW 4.3, Algorithm 3 (MIOS_D)",
     needs: (0, 1),
     settings: SETTINGS,
-    build: |config, profiles| Box::new(Mios::new(config, profiles, false, Control::Full)),
+    build: |config, profiles| Mios::built(config, profiles, false, Control::Full),
 };
 
 /// Registry line of MIOS_E.
@@ -59,7 +68,7 @@ pub(crate) const ENTRY_E: PolicyEntry = PolicyEntry {
     source: "BCW 4.3, Algorithm 3 (MIOS_E)",
     needs: (0, 1),
     settings: SETTINGS,
-    build: |config, profiles| Box::new(Mios::new(config, profiles, true, Control::Full)),
+    build: |config, profiles| Mios::built(config, profiles, true, Control::Full),
 };
 
 /// Registry line of MIOS_D without padding.
@@ -69,7 +78,7 @@ pub(crate) const ENTRY_F: PolicyEntry = PolicyEntry {
     source: "BCW 5.2, Figure 12 (F only)",
     needs: (0, 1),
     settings: SETTINGS,
-    build: |config, profiles| Box::new(Mios::new(config, profiles, false, Control::FastOnly)),
+    build: |config, profiles| Mios::built(config, profiles, false, Control::FastOnly),
 };
 
 #[derive(Clone, Debug)]
@@ -82,6 +91,19 @@ struct Mios {
 }
 
 impl Mios {
+    /// One for all drives, or one for each pair.
+    fn built(
+        config: &SteerConfig,
+        profiles: &DriveProfiles,
+        eager: bool,
+        control: Control,
+    ) -> Box<dyn Steer> {
+        let build = |own: &DriveProfiles| -> Box<dyn Steer> {
+            Box::new(Mios::new(config, own, eager, control))
+        };
+        if config.get("pairs") == 1 { pairs::over(profiles, build) } else { build(profiles) }
+    }
+
     fn new(config: &SteerConfig, profiles: &DriveProfiles, eager: bool, control: Control) -> Self {
         let (mut queue_length, mut auto) = (config.get("queue_length"), None);
         if queue_length == AUTO {

@@ -10,6 +10,7 @@ pub(crate) mod hdd_only;
 pub(crate) mod mios;
 pub(crate) mod most;
 pub(crate) mod nhc;
+mod pairs;
 pub(crate) mod quantile;
 mod queue_limit;
 pub(crate) mod rate;

@@ -39,6 +39,7 @@ pub(super) fn view<'a>(ssds: &'a [SsdView], hdds: &'a [HddView]) -> SteerView<'a
         bytes: 4096,
         request_bytes: 4096,
         mirrored: false,
+        fixed_ssd: None,
         ssd_queue_length: ssds.iter().map(|ssd| ssd.queue_length).min().unwrap_or(0),
         ssds,
         hdds,

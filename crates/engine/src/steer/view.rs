@@ -63,7 +63,10 @@ pub struct SteerView<'a> {
     pub request_bytes: u64,
     /// An SSD and a hard drive both have all that it writes over. Always false for a policy that does not balance.
     pub mirrored: bool,
-    /// Commands accepted and not completed on the SSD that has the fewest. Paper: `l(t)`.
+    /// The SSD that has its place, under fixed placement.
+    pub fixed_ssd: Option<DeviceId>,
+    /// Commands accepted and not completed on the SSD that has its place, or else on that which has the
+    /// fewest. Paper: `l(t)`.
     pub ssd_queue_length: u32,
     /// The SSDs in service.
     pub ssds: &'a [SsdView],

@@ -10,12 +10,25 @@
 //! 1; the number of rounds (`mod`); all files are there when it begins.
 
 use super::layer::{FileId, Layer};
+use super::rotation::Rotation;
 use super::sizes::gamma;
-use super::{ALIGN, APPEND_READS, DIRTY, RAM, REQUEST, Script, bytes, count, files};
+use super::{ALIGN, APPEND_READS, DIRTY, ORDER, RAM, REQUEST, Script, bytes, count, files};
 use crate::synth::scatter::Scatter;
 use crate::synth::settings::{Kind, Setting, Settings};
 use crate::synth::{Generator, SynthError, Workload};
 use tandem_block::Rng;
+
+/// The index of this word in `ORDER`.
+pub(super) const ROTATION: u64 = 1;
+
+/// Operations of a file server that pick a file.
+#[derive(Clone, Copy)]
+enum Picks {
+    Append,
+    Read,
+    Delete,
+    Stat,
+}
 
 const WIDTH: Setting = files("width", "20", "files of a directory");
 
@@ -33,6 +46,7 @@ pub(in crate::synth) const FILE_SERVER: Generator = Generator {
         ALIGN,
         REQUEST,
         APPEND_READS,
+        ORDER,
     ],
     build: |settings, mut rng| {
         let mut layer = super::layer(settings)?;
@@ -40,6 +54,8 @@ pub(in crate::synth) const FILE_SERVER: Generator = Generator {
             set: FileSet::add(&mut layer, Kinds::of(settings), 1, rng.split(1)),
             append_bytes: settings.get("append"),
             next_directory: 0,
+            in_rotation: settings.get("order") == ROTATION,
+            rotation: None,
             rng: rng.split(2),
         };
         Ok(super::workload(layer, Rounds { of: server, left: settings.get("rounds") }))
@@ -58,13 +74,17 @@ const WEB_SETTINGS: &[Setting] = &[
     ALIGN,
     REQUEST,
     APPEND_READS,
+    ORDER,
 ];
 
 pub(in crate::synth) const WEB_SERVER: Generator = Generator {
     name: "webserver",
     summary: "a web server: 25,000 files of 32 KiB, all read alike, and a log",
     settings: WEB_SETTINGS,
-    build: |settings, rng| web_server(settings, 0, 1, rng),
+    build: |settings, rng| {
+        let order = if settings.get("order") == ROTATION { None } else { Some(0) };
+        web_server(settings, order, 1, rng)
+    },
 };
 
 pub(in crate::synth) const WEB_SERVER_ZIPF: Generator = Generator {
@@ -95,12 +115,15 @@ pub(in crate::synth) const WEB_SERVER_ZIPF: Generator = Generator {
         REQUEST,
         APPEND_READS,
     ],
-    build: |settings, rng| web_server(settings, settings.get("theta"), settings.get("sets"), rng),
+    build: |settings, rng| {
+        web_server(settings, Some(settings.get("theta")), settings.get("sets"), rng)
+    },
 };
 
+/// `theta_ppm`: `None`, files are taken in rotation.
 fn web_server(
     settings: &Settings,
-    theta_ppm: u64,
+    theta_ppm: Option<u64>,
     sets: u64,
     mut rng: Rng,
 ) -> Result<Workload, SynthError> {
@@ -108,10 +131,12 @@ fn web_server(
     let kinds = Kinds::of(settings);
     let sets = u32::try_from(sets).expect("settings are bounded");
     let mut rng_of_run = rng.split(2);
+    let popular = theta_ppm.map(|theta| Scatter::new(kinds.files.into(), theta, &mut rng_of_run));
     let server = WebServer {
         set: FileSet::add(&mut layer, kinds, sets, rng.split(1)),
         log: None,
-        popular: Scatter::new(kinds.files.into(), theta_ppm, &mut rng_of_run),
+        popular,
+        rotation: None,
         reads: settings.get("reads"),
         append_bytes: settings.get("append"),
         rng: rng_of_run,
@@ -212,7 +237,22 @@ pub(super) struct FileServer {
     pub(super) append_bytes: u64,
     /// Where a name is free.
     pub(super) next_directory: u32,
+    pub(super) in_rotation: bool,
+    /// Once the files are made, if they are taken in rotation.
+    pub(super) rotation: Option<Rotation>,
     pub(super) rng: Rng,
+}
+
+/// The file that an operation of a file server is done to.
+fn picked(server: &mut FileServer, layer: &Layer, picks: Picks) -> FileId {
+    match &mut server.rotation {
+        Some(rotation) if matches!(picks, Picks::Delete) => rotation.remove(picks as usize),
+        Some(rotation) => rotation.take(picks as usize),
+        None => {
+            let any = layer.pick(server.set.volume, &mut server.rng);
+            any.expect("there are as many files as at first")
+        }
+    }
 }
 
 impl Server for FileServer {
@@ -220,24 +260,29 @@ impl Server for FileServer {
         let is_not_done = self.set.make(layer);
         if !is_not_done {
             self.next_directory = self.set.last_directory();
+            if self.in_rotation && self.rotation.is_none() {
+                let operations = Picks::Stat as usize + 1;
+                let rotation = Rotation::of(layer, self.set.volume, operations, &mut self.rng);
+                self.rotation = Some(rotation);
+            }
         }
         is_not_done
     }
 
     fn round(&mut self, layer: &mut Layer) {
         let volume = self.set.volume;
-        let pick = |layer: &Layer, rng: &mut Rng| {
-            layer.pick(volume, rng).expect("there are as many files as at first")
-        };
-        self.set.create(layer, self.next_directory);
-        let grows = pick(layer, &mut self.rng);
+        let made = self.set.create(layer, self.next_directory);
+        if let Some(rotation) = &mut self.rotation {
+            rotation.put(made);
+        }
+        let grows = picked(self, layer, Picks::Append);
         layer.append(volume, grows, self.rng.between(1, self.append_bytes));
-        let read = pick(layer, &mut self.rng);
+        let read = picked(self, layer, Picks::Read);
         layer.read_whole(volume, read);
-        let goes = pick(layer, &mut self.rng);
+        let goes = picked(self, layer, Picks::Delete);
         self.next_directory = layer.directory(volume, goes);
         layer.delete(volume, goes);
-        let asked = pick(layer, &mut self.rng);
+        let asked = picked(self, layer, Picks::Stat);
         layer.stat(volume, asked);
     }
 }
@@ -246,7 +291,10 @@ impl Server for FileServer {
 pub(super) struct WebServer {
     pub(super) set: FileSet,
     pub(super) log: Option<FileId>,
-    pub(super) popular: Scatter,
+    /// `None`: files are taken in rotation.
+    pub(super) popular: Option<Scatter>,
+    /// Once the files are made.
+    pub(super) rotation: Option<Rotation>,
     pub(super) reads: u64,
     pub(super) append_bytes: u64,
     pub(super) rng: Rng,
@@ -260,17 +308,24 @@ impl Server for WebServer {
         if self.log.is_some() {
             return false;
         }
-        let directory = self.set.last_directory();
-        self.log = layer.create(self.set.volume, directory, 0, false);
+        let (volume, directory) = (self.set.volume, self.set.last_directory());
+        self.log = layer.create(volume, directory, 0, false);
         assert!(self.log.is_some(), "a volume has room for one file more");
+        if self.popular.is_none() {
+            self.rotation = Some(Rotation::of(layer, volume, 1, &mut self.rng));
+        }
         true
     }
 
     fn round(&mut self, layer: &mut Layer) {
         let volume = self.set.volume;
         for _ in 0..self.reads {
-            let index = self.popular.draw(&mut self.rng);
-            layer.read_whole(volume, layer.listed(volume, index));
+            let file = match (&mut self.popular, &mut self.rotation) {
+                (Some(popular), _) => layer.listed(volume, popular.draw(&mut self.rng)),
+                (None, Some(rotation)) => rotation.take(0),
+                (None, None) => unreachable!("files are made before they are read"),
+            };
+            layer.read_whole(volume, file);
         }
         let log = self.log.expect("it was made with the files");
         layer.append(volume, log, self.rng.between(1, self.append_bytes));

@@ -135,6 +135,11 @@ impl Layer {
         self.volumes[volume as usize].listed[index as usize]
     }
 
+    /// All files that may be picked.
+    pub(super) fn all_listed(&self, volume: u8) -> impl Iterator<Item = FileId> + '_ {
+        self.volumes[volume as usize].listed.iter().copied()
+    }
+
     pub(super) fn size_bytes(&self, volume: u8, id: FileId) -> u64 {
         self.file(volume, id).size_bytes
     }

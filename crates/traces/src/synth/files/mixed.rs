@@ -6,9 +6,9 @@
 //! dummies'. **Guesses:** a round of the one takes turns with a round of the other; there are as many
 //! dummies, as large, as the file server has files.
 
-use super::filebench::{FileServer, FileSet, Kinds, Server, WebServer};
+use super::filebench::{FileServer, FileSet, Kinds, ROTATION, Server, WebServer};
 use super::layer::Layer;
-use super::{ALIGN, APPEND_READS, DIRTY, RAM, REQUEST, Script, bytes, count, files};
+use super::{ALIGN, APPEND_READS, DIRTY, ORDER, RAM, REQUEST, Script, bytes, count, files};
 use crate::synth::Generator;
 use crate::synth::scatter::Scatter;
 
@@ -31,6 +31,7 @@ pub(in crate::synth) const MIXED: Generator = Generator {
         ALIGN,
         REQUEST,
         APPEND_READS,
+        ORDER,
     ],
     build: |settings, mut rng| {
         let mut layer = super::layer(settings)?;
@@ -47,17 +48,23 @@ pub(in crate::synth) const MIXED: Generator = Generator {
         let of_web = set("web_files", "web_median", 2);
         let dummies = set("dummy_files", "median", 3);
         let mut rng_of_web = rng.split(4);
+        let in_rotation = settings.get("order") == ROTATION;
+        let popular =
+            (!in_rotation).then(|| Scatter::new(settings.get("web_files"), 0, &mut rng_of_web));
         let script = Mixed {
             files: FileServer {
                 set: of_files,
                 append_bytes: settings.get("append"),
                 next_directory: 0,
+                in_rotation,
+                rotation: None,
                 rng: rng.split(5),
             },
             web: WebServer {
                 set: of_web,
                 log: None,
-                popular: Scatter::new(settings.get("web_files"), 0, &mut rng_of_web),
+                popular,
+                rotation: None,
                 reads: settings.get("reads"),
                 append_bytes: settings.get("web_append"),
                 rng: rng_of_web,

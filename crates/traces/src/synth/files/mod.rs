@@ -16,6 +16,7 @@ mod mixed;
 mod names;
 mod postmark;
 mod ram;
+mod rotation;
 mod sizes;
 mod space;
 #[cfg(test)]
@@ -58,6 +59,13 @@ const APPEND_READS: Setting = Setting {
     default: "yes",
     kind: Kind::Choice(&["no", "yes"]),
     summary: "an append that begins inside a page reads that page first",
+};
+
+const ORDER: Setting = Setting {
+    name: "order",
+    default: "uniform",
+    kind: Kind::Choice(&["uniform", "rotation"]),
+    summary: "which file is next: any, or one after the other as FileBench does it",
 };
 
 /// A setting that counts.

@@ -6,7 +6,7 @@ use tandem_block::{Arrival, BLOCK_BYTES, KIB, MIB, Op, RequestType};
 
 const NAMES: [&str; 5] = ["postmark", "fileserver", "webserver", "webserver-zipf", "mixed-files"];
 
-fn made(spec: &str) -> (u64, Vec<Arrival>) {
+pub(super) fn made(spec: &str) -> (u64, Vec<Arrival>) {
     let workload: Workload = build(spec, 1).unwrap();
     (workload.warm_up_requests(), workload.collect())
 }
