@@ -51,6 +51,7 @@ pub fn combinations() -> Vec<Combination> {
                     .with("collector", collector as u64)
                     .with("interval", if at_intervals { 3_000_000 } else { NEVER })
                     .with("exclusive", (row % 2) as u64)
+                    .with("reread", (column / 2 % 2) as u64)
                     .with("detours", (row / 2 % 2) as u64)
                     .with("acknowledge", u64::from((row + column) % 3 == 1))
                     .with("cleaner", (column % 3) as u64);

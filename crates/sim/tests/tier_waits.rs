@@ -115,6 +115,22 @@ fn a_write_for_both_places_waits_for_both_if_its_tier_says_so() {
     assert!(stats.copies_made + stats.copies_forgone < 10, "homes were written: {stats:?}");
 }
 
+/// Each of 500 extents is read once and comes: with the user's read, or with another one of the hard drive.
+#[test]
+fn what_a_read_brings_is_read_again_if_its_tier_says_so() {
+    let [with_it, again] = [0, 1].map(|reread| {
+        let tier = tier("hot-dst").with("reread", reread);
+        let reads = (0..500).map(|extent| whole_extent(Op::Read, extent));
+        behind_warm_up(&config(tier), reads)
+    });
+    let rode = [&with_it, &again].map(|result| result.stats.tiers.rode);
+    assert!(rode[0] > 450 && rode[1] == 0, "{rode:?}");
+    let came = [&with_it, &again].map(|result| result.stats.tiers.came_blocks / 16);
+    assert!(came.iter().all(|came| *came > 400), "{came:?}");
+    let reads = [&with_it, &again].map(|result| result.devices[1].stats.read_requests);
+    assert!(reads[1] > reads[0] + 400, "{reads:?}");
+}
+
 /// Thousands of extents come at an interval, one read behind the other: a write that came then waited for
 /// all of them.
 #[test]

@@ -4,12 +4,14 @@
 //! drive takes the primary copy, and nobody waits for a flush of it. The SSD's copy is clean from the first.
 
 use tandem_block::{
-    BLOCK_BYTES, DeviceId, Duration, IoError, KIB, Op, Request, RequestId, SECTORS_PER_BLOCK,
+    BLOCK_BYTES, DeviceId, Drive, Duration, Instant, IoError, KIB, Op, Request, RequestId,
+    SECTORS_PER_BLOCK,
 };
+use tandem_drives::faulty::{Fault, FaultRule, FaultScript, Faulty, OpFilter};
 use tandem_drives::media::CutMode;
 use tandem_engine::map::entry::HOME;
 use tandem_engine::map::{Entry, NONE};
-use tandem_engine::{Engine, TierConfig};
+use tandem_engine::{Engine, TierConfig, WriteCache};
 use tandem_sim::Simulation;
 use tandem_sim::pool::{SwarmConfig, VOLUME};
 
@@ -30,6 +32,11 @@ const IN_BOTH: Places = (true, true, false);
 impl Pool {
     /// A share of so many extents, beside a log of this share of the hard drive.
     fn new(extents: u64, log_percent: u64) -> Pool {
+        Pool::with(extents, log_percent, WriteCache::Volatile, &FaultScript::default())
+    }
+
+    /// The same over a hard drive with such a buffer, and with these faults.
+    fn with(extents: u64, log_percent: u64, buffer: WriteCache, faults: &FaultScript) -> Pool {
         let mut config = SwarmConfig::tiny(0, "ssd-first", 0);
         config.drives = (1, 1);
         config.tuning.log_segment_bytes = 64 * KIB;
@@ -39,13 +46,21 @@ impl Pool {
             .with("size", extents * EXTENT_BLOCKS * BLOCK_BYTES)
             .with("detours", 1)
             .with("acknowledge", 1);
-        let engine = Engine::new(config.engine(true)).expect("valid");
-        let mut sim = Simulation::new(engine, config.drives(), true);
+        let mut of_engine = config.engine(true);
+        of_engine.devices[usize::from(HDD.0)].write_cache = buffer;
+        let engine = Engine::new(of_engine).expect("valid");
+        let drives = config.drives().into_iter().enumerate().map(|(at, drive)| {
+            let id = DeviceId(at as u8);
+            let script = if id == HDD { faults.clone() } else { FaultScript::default() };
+            Box::new(Faulty::new(drive, id, script, config.seed)) as Box<dyn Drive>
+        });
+        let mut sim = Simulation::new(engine, drives.collect(), true);
         sim.start().expect("a pool");
         Pool { config, sim, sent: 0 }
     }
 
-    fn ask(&mut self, op: Op, (first, blocks): (u64, u64)) {
+    /// Asks, and waits for the answer: the tokens of a read.
+    fn ask(&mut self, op: Op, (first, blocks): (u64, u64)) -> Vec<u64> {
         self.sent += 1;
         let id = RequestId(self.sent);
         let range = (first * BLOCK_BYTES, blocks * BLOCK_BYTES);
@@ -55,9 +70,9 @@ impl Pool {
         }
         self.sim.request(&request);
         loop {
-            if let Some((done, _)) = self.sim.take_said().done.pop() {
+            if let Some((done, tokens)) = self.sim.take_said().done.pop() {
                 assert_eq!((done.request, done.status), (id, Ok::<(), IoError>(())));
-                return;
+                return tokens;
             }
             assert!(self.sim.step(), "a request never hangs");
         }
@@ -166,4 +181,46 @@ fn after_a_crash_the_log_has_it() {
         assert_eq!(pool.sim.engine.map().state(0) & HOME, 0);
         pool.ask(Op::Read, (0, EXTENT_BLOCKS));
     }
+}
+
+/// The first flush of the hard drive fails: the SSD's copy stays, and is the only one.
+#[test]
+fn a_flush_of_the_hard_drive_that_fails_takes_nothing() {
+    let error = FaultRule {
+        ops: OpFilter::Flushes,
+        from: Instant::ZERO + Duration::from_ms(1),
+        ..FaultRule::once(Fault::Error)
+    };
+    let mut pool = Pool::with(8, 20, WriteCache::Volatile, &FaultScript::of([error]));
+    pool.write(0);
+    pool.ask(Op::Flush, (0, 0));
+    pool.rest(20);
+    let on_the_ssd = (true, false, false);
+    assert_eq!(
+        pool.places(0),
+        on_the_ssd,
+        "what the failed flush should have kept is not believed"
+    );
+    let stats = pool.sim.engine.stats();
+    assert_eq!((stats.copies_beside_logs, stats.faulted_drives), (0, 1));
+    let mut rng = tandem_block::Rng::new(7);
+    pool.sim.power_cut(pool.config.engine(false), CutMode::DropAll, &mut rng);
+    pool.sim.start().expect("it recovers");
+    assert_eq!(pool.places(0), on_the_ssd);
+    let tokens = pool.ask(Op::Read, (0, EXTENT_BLOCKS));
+    assert_eq!(tokens, vec![1; (EXTENT_BLOCKS * SECTORS_PER_BLOCK) as usize]);
+}
+
+/// What such a hard drive acknowledged is durable: nothing waits for a flush of it.
+#[test]
+fn a_hard_drive_without_a_volatile_buffer_is_not_flushed() {
+    let mut pool = Pool::with(8, 20, WriteCache::Protected, &FaultScript::default());
+    let flushes = pool.hdd_flushes();
+    pool.write(0);
+    pool.ask(Op::Flush, (0, 0));
+    pool.write(0);
+    pool.rest(5);
+    assert_eq!(pool.hdd_flushes(), flushes);
+    assert_eq!(pool.places(0), IN_BOTH);
+    assert_eq!(pool.sim.engine.stats().copies_made, 0);
 }

@@ -76,6 +76,16 @@ pub(crate) const EXCLUSIVE: Setting = Setting::new(
 )
 .words(&[("no", 0), ("yes", 1)]);
 
+/// Of the space: how what was read comes.
+pub(crate) const REREAD: Setting = Setting::new(
+    "reread",
+    Kind::Word,
+    0,
+    0..=0,
+    "yes: what a hard drive was read for is read once more to come to the SSD, as in the paper; no: the read brings it",
+)
+.words(&[("no", 0), ("yes", 1)]);
+
 /// Of the space: what moves may cost.
 pub(crate) const RATE: Setting = Setting::new(
     "move_bytes_per_s",
@@ -185,6 +195,7 @@ pub(crate) const ALL: &[Setting] = &[
     HALF_LIFE,
     CLEANER,
     EXCLUSIVE,
+    REREAD,
     RATE,
     INTERVAL,
     MOVES,
@@ -206,6 +217,7 @@ pub const OF_THE_SPACE: &[&str] = &[
     HALF_LIFE.name,
     CLEANER.name,
     EXCLUSIVE.name,
+    REREAD.name,
     RATE.name,
     MOVES.name,
     PAYS_WITHIN.name,

@@ -143,6 +143,11 @@ impl Tiers {
         true
     }
 
+    /// Is what comes read by a read of its own?
+    fn reads_again(&self) -> bool {
+        self.config.as_ref().is_some_and(|space| space.tier.get(names::REREAD.name) == 1)
+    }
+
     fn arrivals(&mut self) -> &mut Arrivals {
         &mut self.share.as_mut().expect("something is coming").arrivals
     }
@@ -362,7 +367,7 @@ impl Policy {
         requests: &Requests,
         io: &DeviceIo,
     ) -> Option<(Logical, Logical)> {
-        if !self.tiers.may_come(&store.map, &self.ledger, io) {
+        if self.tiers.reads_again() || !self.tiers.may_come(&store.map, &self.ledger, io) {
             return None;
         }
         let (from, to) = self.tiers.blocks_of(extent, &store.map);
