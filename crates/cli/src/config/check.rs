@@ -14,7 +14,7 @@ use tandem_engine::{Role, SteerConfig, TierConfig, WriteCache};
 use tandem_fronts::fuse::Reach;
 use tandem_live::Backing;
 use tandem_live::uring::Submission;
-use tandem_sim::profiles::{self, DriveProfile, ProfileKind};
+use tandem_sim::profiles::DriveProfile;
 use tandem_traces::spell;
 use toml::Spanned;
 
@@ -326,33 +326,8 @@ pub(super) fn profile(
     role: Role,
     folder: &Path,
 ) -> Result<DriveProfile, Fault> {
-    let name = value.get_ref();
-    let profile = if name.ends_with(".toml") {
-        let path = folder.join(name);
-        let origin = path.display().to_string();
-        let text = std::fs::read_to_string(&path)
-            .map_err(|why| Fault::at(value, format!("cannot read the profile {origin}: {why}")))?;
-        profiles::parse(&text, &origin).map_err(|why| Fault::at(value, why.to_string()))?
-    } else {
-        profiles::shipped(name).ok_or_else(|| {
-            let known = profiles::SHIPPED.iter().map(|(known, _)| *known);
-            let nearest = spell::nearest(name, known);
-            let text = format!(
-                "there is no profile called {name:?}; did you mean {nearest:?}? (a file must end in .toml)"
-            );
-            Fault::at(value, text)
-        })?
-    };
-    let of_role = match profile.kind {
-        ProfileKind::Hdd(_) | ProfileKind::NoStaircase(_) => role == Role::Hdd,
-        ProfileKind::Ssd { .. } => role == Role::Ssd,
-    };
-    if of_role {
-        Ok(profile)
-    } else {
-        let text = format!("the profile {name:?} is of the other role than this device");
-        Err(Fault::at(value, text))
-    }
+    crate::profile::named(value.get_ref(), folder, role == Role::Hdd)
+        .map_err(|why| Fault::at(value, why))
 }
 
 /// One file system a directory.

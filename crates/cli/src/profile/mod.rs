@@ -4,8 +4,10 @@
 //! engine's; here it is decided what may be written, and the result is told.
 
 mod costs;
+mod named;
 mod target;
 
+pub use named::named;
 pub use target::serial;
 mod told;
 

@@ -5,7 +5,7 @@ use super::way::{self, Way};
 use crate::failure::Failure;
 use crate::policy;
 use crate::report::names::{durability_name, placement_name};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tandem_block::{DurabilityClass, Quantity};
 use tandem_drives::spec::{self, SpecError};
 use tandem_engine::{Placement, SteerConfig, TierConfig};
@@ -40,6 +40,13 @@ pub struct Arguments {
     /// A hard drive: a name of `tandem drives`, a spec file, or `none`; may be given several times
     #[arg(long, value_name = "SPEC", default_value = "wd100efax")]
     pub hdd: Vec<String>,
+    /// What is believed of the first SSD, the second, …: a shipped profile or what `tandem profile` wrote; may be
+    /// given several times [default: the shipped profile of the drive's name, if there is one]
+    #[arg(long, value_name = "NAME|F.toml")]
+    pub ssd_profile: Vec<String>,
+    /// The same of hard drives
+    #[arg(long, value_name = "NAME|F.toml")]
+    pub hdd_profile: Vec<String>,
     /// Another capacity for every SSD, such as 16GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub ssd_size: Option<u64>,
@@ -115,8 +122,8 @@ impl Arguments {
         let speedup = Speedup::parse(&self.speedup)
             .map_err(|why| Failure::usage(format!("--speedup: {why}")))?;
         let config = ReplayConfig {
-            ssds: choices(&self.ssd, self.ssd_size, "--ssd")?,
-            hdds: choices(&self.hdd, self.hdd_size, "--hdd")?,
+            ssds: believed(choices(&self.ssd, self.ssd_size, "--ssd")?, &self.ssd_profile, false)?,
+            hdds: believed(choices(&self.hdd, self.hdd_size, "--hdd")?, &self.hdd_profile, true)?,
             steer: SteerConfig::default(),
             tier: TierConfig::default(),
             volume_tiers: Vec::new(),
@@ -226,6 +233,27 @@ pub fn choices(
     Ok(choices)
 }
 
+/// The drives, the first of them with these profiles.
+fn believed(
+    mut drives: Vec<DriveChoice>,
+    names: &[String],
+    of_hdd: bool,
+) -> Result<Vec<DriveChoice>, Failure> {
+    let role = if of_hdd { "hdd" } else { "ssd" };
+    if names.len() > drives.len() {
+        let (profiles, drives) = (names.len(), drives.len());
+        return Err(Failure::usage(format!(
+            "--{role}-profile: more profiles ({profiles}) than drives ({drives}); name an --{role} for each"
+        )));
+    }
+    for (drive, name) in drives.iter_mut().zip(names) {
+        let profile = crate::profile::named(name, Path::new(""), of_hdd)
+            .map_err(|why| Failure::usage(format!("--{role}-profile: {why}")))?;
+        drive.profile = Some(profile);
+    }
+    Ok(drives)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,6 +313,20 @@ mod tests {
     }
 
     #[test]
+    fn a_drive_can_be_believed_to_be_another() {
+        let line = "t --hdd wd100efax --hdd wd100efax --hdd-profile wd40ezrz --ssd-profile x25e";
+        let Ok(settings) = settings(line) else { panic!("{line}") };
+        let names = |of: &[DriveChoice]| {
+            let names = of.iter().map(|one| one.profile.as_ref().map(|it| it.name.clone()));
+            names.collect::<Vec<_>>()
+        };
+        let want = ["wd40ezrz", "wd100efax"].map(|name| Some(name.to_owned()));
+        assert_eq!(names(&settings.config.hdds), want, "the second keeps its own");
+        assert_eq!(names(&settings.config.ssds), [Some("x25e".to_owned())]);
+        assert_eq!(settings.config.ssds[0].spec.name, "960evo");
+    }
+
+    #[test]
     fn usage_errors_name_what_would_do() {
         for (line, want) in [
             ("t --placement fxied", "did you mean \"fixed\""),
@@ -293,6 +335,15 @@ mod tests {
             ("t --durability volatile", "did you mean \"volatile-ok\""),
             ("t --ssd 970evo", "did you mean `960evo`"),
             ("t --hdd 960evo", "is an ssd"),
+            ("t --hdd-profile wd100efx", "--hdd-profile: there is no profile called"),
+            (
+                "t --ssd-profile wd100efax",
+                "--ssd-profile: the profile \"wd100efax\" is of the other",
+            ),
+            (
+                "t --ssd-profile x25e --ssd-profile x25e",
+                "more profiles (2) than drives (1); name an --ssd",
+            ),
             ("t --speedup fast", "is not a speed-up"),
             ("t --policy mios", "did you mean"),
             ("t --tier hot-dts", "no tier is called \"hot-dts\"; did you mean \"hot-dst\""),

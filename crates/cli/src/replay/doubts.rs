@@ -69,7 +69,7 @@ pub fn of(steer: &SteerConfig, result: &RunResult, config: &ReplayConfig) -> Vec
         if config.hdds.is_empty() {
             doubts.push("there is no hard drive to redirect to".into());
         } else if config.hdds.iter().all(|hdd| hdd.profile.is_none()) {
-            doubts.push("no hard drive has a profile, so nothing was redirected".into());
+            doubts.push("no hard drive has a profile, so nothing was redirected (`tandem replay --hdd-profile` names one)".into());
         } else if result.stats.redirected.0 == 0
             && result.stats.steered.get(tandem_engine::steer::Reason::NotAccepting).requests > 0
         {
