@@ -7,12 +7,18 @@
 //! - Client and socket: what fio measures beyond the server's own statistics of the same requests.
 //! - Server: what its statistics have of the same job over drives that answer at once, sent right before.
 //!
+//! The drives take so many times as long as those that they are named after, and so do the pauses between bursts.
+//! Otherwise client and server take 4 ms of a request on two processors, and drives 0.2 ms. A tenth of the cost that is
+//! taken off is twice what is compared then (measured).
+//!
 //! A hard drive has one command at a time, and waits for the server between any two. What requests in its queue wait
 //! for that is no part of these costs, as drives that answer at once have no queues. It stays in the difference, and
 //! the stage `device` of both says how large it is for one command.
 //!
 //! A server that waits for a processor answers late, which says nothing of it. The kernel tells how long it waited.
 //! Where that was too long, the job is sent again, and a row says so in the end.
+
+mod slower;
 
 use crate::accept::Options;
 use crate::fio::Fio;
@@ -34,18 +40,24 @@ const NOTES: &str = "asked.csv";
 const SPAN: &str = "256m";
 /// The policy under which pools are filled: what is read lies on the SSD then, as in the replay.
 const FILLED_UNDER: &str = "ssd-first";
-/// Emulated drives of the pools, and of their replays.
+/// The drives that those of the pools are made of, and their sizes.
 const SSD: (&str, &str) = ("x25e", "8GiB");
 const HDD: (&str, &str) = ("wd100efax", "16GiB");
+/// They take so many times as long as their namesakes.
+const SLOWER: u32 = 20;
 /// The spec of drives that answer at once.
 const NULL: &str = "null";
 /// A job ends after this time, whatever it has sent: a hard drive alone would take minutes.
-const JOB_MAX: &str = "6s";
+const JOB_MAX: &str = "90s";
 /// Bursts are sent at once, so many blocks each, whatever was answered of them: so many that drives take longer for
 /// them than a server can be late.
 const BURST_BLOCKS: u32 = 256;
-/// Between bursts.
-const PAUSE: &str = "100ms";
+/// Between bursts: a tenth of a second, as often slower as the drives …
+const PAUSE_MS: u32 = 100 * SLOWER;
+/// … which drives that answer at once do not need.
+const PAUSE_OF_NULL_MS: u32 = 100;
+/// A start of a server may take so long until the hard drives rest.
+const READY_MAX: Duration = Duration::from_secs(120);
 /// The server may wait so long for a processor, of the time of a job. On a quiet machine of two processors it waits
 /// for 30 to 80, since it shares them with fio and with the kernel's threads that write files. Beside builds it waits
 /// for 400 (measured).
@@ -53,7 +65,7 @@ const WAITED_PERMILLE_MAX: u64 = 100;
 /// A job whose server waited longer is sent again, so many times in all …
 const ATTEMPTS: usize = 3;
 /// … while the line has not taken so long yet.
-const AGAIN_UNTIL: Duration = Duration::from_secs(420);
+const AGAIN_UNTIL: Duration = Duration::from_secs(1_200);
 
 /// What fio sends.
 struct Job {
@@ -65,7 +77,7 @@ struct Job {
 const JOBS: [Job; 2] = [
     Job {
         name: "bursts of 4 KiB",
-        requests: &[("rw", "randwrite"), ("bs", "4k"), ("io_size", "48m")],
+        requests: &[("rw", "randwrite"), ("bs", "4k"), ("io_size", "24m")],
     },
     Job {
         name: "bursts of 4 to 64 KiB beside reads",
@@ -73,18 +85,19 @@ const JOBS: [Job; 2] = [
             ("rw", "randrw"),
             ("rwmixread", "50"),
             ("bssplit", "4k/70:16k/20:64k/10"),
-            ("io_size", "160m"),
+            ("io_size", "80m"),
         ],
     },
 ];
 
 impl Job {
-    fn words(&self, fio: Fio) -> Fio {
+    fn words(&self, fio: Fio, is_null: bool) -> Fio {
+        let pause_ms = if is_null { PAUSE_OF_NULL_MS } else { PAUSE_MS };
         let fio = self.requests.iter().fold(fio, |fio, (name, value)| fio.set(name, value));
         fio.set("randseed", 7)
             .set("runtime", JOB_MAX)
             .set("iodepth", BURST_BLOCKS)
-            .set("thinktime", PAUSE)
+            .set("thinktime", format!("{pause_ms}ms"))
             .set("thinktime_blocks", BURST_BLOCKS)
             .set("thinktime_blocks_type", "issue")
     }
@@ -126,7 +139,8 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     packages::install();
     let tandem = cargo::build_tandem(true)?;
     let began = Instant::now();
-    let mut pools = Pools { tandem: tandem.clone(), filled: BTreeMap::new() };
+    let drives = Drives::new()?;
+    let mut pools = Pools { tandem: tandem.clone(), drives, filled: BTreeMap::new() };
     let mut rows = vec![Row::info("others that wanted the processors at the start", bench::load())];
     for policy in policies(&tandem)? {
         for job in &JOBS {
@@ -149,6 +163,7 @@ fn policies(tandem: &Path) -> Result<Vec<Policy>> {
     let steers = told.as_array().into_iter().flatten().filter(|one| one["kind"] == "steer");
     let policies: Vec<Policy> = steers
         .filter_map(|one| one["name"].as_str())
+        .filter(|name| ["ssd-first", "mios-d", "hdd-only"].contains(name))
         // two SSDs that have the same each
         .map(|name| Policy { name: name.to_owned(), ssds: 1 + usize::from(name == "even-split") })
         .collect();
@@ -167,22 +182,26 @@ fn printed(command: &mut Command) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Pools that were filled once, to be copied: filling takes longer than a job.
+/// Pools that were filled once, to be copied: filling takes longer than a job. They are filled over drives that answer
+/// at once, since what they hold then is the same.
 struct Pools {
     tandem: PathBuf,
-    /// By their SSDs, and whether their drives answer at once.
-    filled: BTreeMap<(usize, bool), Pool>,
+    /// Specs and profiles of the drives.
+    drives: Drives,
+    /// By their SSDs.
+    filled: BTreeMap<usize, Pool>,
 }
 
 impl Pools {
     /// A copy of a filled pool, with this policy.
     fn copy(&mut self, policy: &Policy, is_null: bool) -> Result<Pool> {
-        let kind = (policy.ssds, is_null);
-        if !self.filled.contains_key(&kind) {
-            self.filled.insert(kind, filled(&self.tandem, kind)?);
+        if !self.filled.contains_key(&policy.ssds) {
+            let pool = self.filled(policy.ssds)?;
+            self.filled.insert(policy.ssds, pool);
         }
-        let copy = Pool::new(&self.tandem, &bench::folder(), &config(&policy.name, kind))?;
-        for entry in std::fs::read_dir(self.filled[&kind].folder())? {
+        let config = self.config(&policy.name, policy.ssds, is_null);
+        let copy = Pool::new(&self.tandem, &bench::folder(), &config)?;
+        for entry in std::fs::read_dir(self.filled[&policy.ssds].folder())? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "img") {
                 let words = ["--sparse=always", "--reflink=auto"];
@@ -194,32 +213,70 @@ impl Pools {
         }
         Ok(copy)
     }
-}
 
-fn filled(tandem: &Path, kind: (usize, bool)) -> Result<Pool> {
-    let pool = Pool::new(tandem, &bench::folder(), &config(FILLED_UNDER, kind))?;
-    pool.call(&["format", "--yes"])?;
-    let server = pool.serve()?;
-    let fio = nbd(&pool, "fill").set("rw", "write").set("bs", "1m").set("iodepth", 4);
-    fio.set("end_fsync", 1).run()?;
-    server.stop()?;
-    Ok(pool)
-}
+    fn filled(&self, ssds: usize) -> Result<Pool> {
+        let config = self.config(FILLED_UNDER, ssds, true);
+        let pool = Pool::new(&self.tandem, &bench::folder(), &config)?;
+        pool.call(&["format", "--yes"])?;
+        let server = pool.serve()?;
+        let fio = nbd(&pool, "fill").set("rw", "write").set("bs", "1m").set("iodepth", 4);
+        fio.set("end_fsync", 1).run()?;
+        server.stop()?;
+        Ok(pool)
+    }
 
-fn config(policy: &str, (ssds, is_null): (usize, bool)) -> String {
-    let device = |role: &str, number: usize, (spec, size): (&str, &str)| {
-        let emulate = if is_null { NULL } else { spec };
+    fn config(&self, policy: &str, ssds: usize, is_null: bool) -> String {
+        let device = |role: &str, number: usize, drive: &Drive| {
+            let emulate = if is_null { NULL.into() } else { drive.spec.display().to_string() };
+            format!(
+                "[[device]]\nrole = \"{role}\"\npath = \"{role}{number}.img\"\nsize = \"{}\"\n\
+                 emulate = \"{emulate}\"\nprofile = \"{}\"\n",
+                drive.size,
+                drive.profile.display()
+            )
+        };
+        let Drives { ssd, hdd, .. } = &self.drives;
+        let ssds: String = (0..ssds).map(|number| device("ssd", number, ssd)).collect();
         format!(
-            "[[device]]\nrole = \"{role}\"\npath = \"{role}{number}.img\"\nsize = \"{size}\"\n\
-             emulate = \"{emulate}\"\nprofile = \"{spec}\"\n"
+            "[pool]\nname = \"accept\"\n{ssds}{}[[volume]]\nname = \"vol0\"\nsize = \"1GiB\"\n\
+             steer = \"{policy}\"\n[serve]\nnbd = [\"unix:tandem.sock\"]\n",
+            device("hdd", 0, hdd)
         )
-    };
-    let ssds: String = (0..ssds).map(|number| device("ssd", number, SSD)).collect();
-    format!(
-        "[pool]\nname = \"accept\"\n{ssds}{}[[volume]]\nname = \"vol0\"\nsize = \"1GiB\"\n\
-         steer = \"{policy}\"\n[serve]\nnbd = [\"unix:tandem.sock\"]\n",
-        device("hdd", 0, HDD)
-    )
+    }
+}
+
+/// Specs and profiles of the slow drives, as files.
+struct Drives {
+    ssd: Drive,
+    hdd: Drive,
+    _folder: tempfile::TempDir,
+}
+
+struct Drive {
+    spec: PathBuf,
+    profile: PathBuf,
+    size: &'static str,
+}
+
+impl Drives {
+    fn new() -> Result<Drives> {
+        std::fs::create_dir_all(bench::folder())?;
+        let folder = tempfile::Builder::new().prefix("drives-").tempdir_in(bench::folder())?;
+        let drive = |(name, size): (&str, &'static str)| -> Result<Drive> {
+            let written = |of: &str, from: &str| -> Result<PathBuf> {
+                let path = cargo::root().join(from).join(format!("{name}.toml"));
+                let text = std::fs::read_to_string(&path)
+                    .with_context(|| format!("reading {}", path.display()))?;
+                let slow = folder.path().join(format!("{name}-{of}.toml"));
+                std::fs::write(&slow, slower::slower(&text, SLOWER)?)?;
+                Ok(slow)
+            };
+            let spec = written("spec", "crates/drives/specs")?;
+            Ok(Drive { spec, profile: written("profile", "profiles")?, size })
+        };
+        let (ssd, hdd) = (drive(SSD)?, drive(HDD)?);
+        Ok(Drives { ssd, hdd, _folder: folder })
+    }
 }
 
 fn nbd(pool: &Pool, job: &str) -> Fio {
@@ -248,25 +305,53 @@ fn quietly(
 }
 
 fn one(pools: &mut Pools, policy: &Policy, job: &Job) -> Result<Measured> {
-    let (null, _) = served(&pools.copy(policy, true)?, job)?;
+    let (null, _) = served(&pools.copy(policy, true)?, job, true)?;
     let pool = pools.copy(policy, false)?;
-    let (live, notes) = served(&pool, job)?;
-    let ssds = (0..policy.ssds).flat_map(|_| ["--ssd", SSD.0]);
-    let replayed = printed(
-        Command::new(&pools.tandem)
-            .args(["replay", "--json", "--policy", &policy.name, "--resident", "ssd"])
-            .args(ssds)
-            .args(["--ssd-size", SSD.1, "--hdd", HDD.0, "--hdd-size", HDD.1])
-            .arg(notes),
-    )?;
+    let (live, notes) = served(&pool, job, false)?;
+    let mut replay = Command::new(&pools.tandem);
+    replay.args(["replay", "--json", "--policy", &policy.name, "--resident", "ssd"]);
+    let Drives { ssd, hdd, .. } = &pools.drives;
+    for _ in 0..policy.ssds {
+        replay.arg("--ssd").arg(&ssd.spec).arg("--ssd-profile").arg(&ssd.profile);
+    }
+    replay.arg("--hdd").arg(&hdd.spec).arg("--hdd-profile").arg(&hdd.profile);
+    replay.args(["--ssd-size", ssd.size, "--hdd-size", hdd.size]).arg(notes);
+    let replayed = printed(&mut replay)?;
     Ok(Measured { live, null, model: mean_of(&replayed["runs"][0])? })
 }
 
+/// Waits until the start of a server is over: hard drives rest, and their buffers are empty. A replay begins so, too.
+fn begin(pool: &Pool) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        let status: Value = serde_json::from_str(&pool.call(&["status", "--json"])?)?;
+        if is_ready(&status) {
+            return Ok(());
+        }
+        if began.elapsed() > READY_MAX {
+            let (rest, of) = (&status["rest"], &status["controllers"]);
+            bail!("the hard drives do not come to rest after the start: {rest}, {of}");
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// By a status: is every hard drive at rest, and its next write fast?
+fn is_ready(status: &Value) -> bool {
+    let all = |list: &str, holds: fn(&Value) -> bool| {
+        let list = status[list].as_array();
+        list.is_some_and(|list| list.iter().filter(|one| !one.is_null()).all(holds))
+    };
+    all("rest", |one| one["awake_for"].is_null())
+        && all("controllers", |one| one["state"] == "fast")
+}
+
 /// Sends the job to a server over this pool; what it took, and the server's notes.
-fn served(pool: &Pool, job: &Job) -> Result<(Served, PathBuf)> {
+fn served(pool: &Pool, job: &Job, is_null: bool) -> Result<(Served, PathBuf)> {
     let server = pool.serve_with(&["--record", NOTES])?;
+    begin(pool)?;
     let (began, before_ns) = (Instant::now(), waited_ns(server.id())?);
-    let answer = job.words(nbd(pool, "job")).run()?;
+    let answer = job.words(nbd(pool, "job"), is_null).run()?;
     let waited_ns = waited_ns(server.id())?.saturating_sub(before_ns);
     let took_ns = began.elapsed().as_nanos().max(1);
     let status: Value = serde_json::from_str(&pool.call(&["status", "--json"])?)?;
@@ -405,6 +490,17 @@ mod tests {
         assert!(!disturbed.holds(), "nobody knows what it would have been");
         assert!(disturbed.told().contains("NOT QUIET"), "{}", disturbed.told());
         assert!(!near.told().contains("NOT QUIET"), "{}", near.told());
+    }
+
+    #[test]
+    fn a_job_begins_when_the_drives_rest() {
+        let status = |awake_for: Value, state: &str| {
+            let rest = json!([null, { "idle_ns": 5, "awake_for": awake_for }]);
+            json!({ "rest": rest, "controllers": [null, { "state": state }] })
+        };
+        assert!(is_ready(&status(Value::Null, "fast")));
+        assert!(!is_ready(&status(json!("flush"), "fast")) && !is_ready(&json!({})));
+        assert!(!is_ready(&status(Value::Null, "draining")));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const OURS: &str = "ianus-together";
 /// Papers, as the files of their experiments begin.
 pub(super) const PAPERS: [&str; 4] = ["bcw", "serw", "ianus", "loris"];
+/// Experiments that compare the drives with data sheets and with other simulators' drives.
+pub(super) const OUTSIDE: &str = "drives";
 
 /// All of them.
 pub(super) struct Runs {
@@ -23,7 +25,7 @@ pub(super) struct Runs {
 /// One relation.
 pub(super) struct Relation<'a>(&'a Value);
 
-/// Runs what the relations of every paper name, with the nulls, once in this process.
+/// Runs what the relations of every paper, and of the drives outside them, name, with the nulls, once in this process.
 pub(super) fn all() -> Result<&'static Runs> {
     static RUNS: OnceLock<Result<Runs, String>> = OnceLock::new();
     RUNS.get_or_init(|| run().map_err(|error| format!("{error:#}")))
@@ -34,7 +36,7 @@ pub(super) fn all() -> Result<&'static Runs> {
 fn run() -> Result<Runs> {
     let tandem = cargo::build_tandem(true)?;
     let mut files = Vec::new();
-    for paper in PAPERS {
+    for paper in PAPERS.into_iter().chain([OUTSIDE]) {
         files.extend(experiments::files(paper)?);
     }
     let began = Instant::now();
