@@ -201,27 +201,57 @@ fn pair(file: &file::Pair) -> Result<PairOf, Fault> {
     })
 }
 
+/// What a stream does; nothing if that is one of `others`.
+pub(super) fn does(word: &Spanned<String>, others: &[&'static str]) -> Result<Option<Kind>, Fault> {
+    let known = [
+        ("random-read", Kind { read: true, sequential: false }),
+        ("sequential-read", Kind { read: true, sequential: true }),
+        ("random-write", Kind { read: false, sequential: false }),
+        ("sequential-write", Kind { read: false, sequential: true }),
+    ];
+    let does = word.get_ref().as_str();
+    if others.contains(&does) {
+        return Ok(None);
+    }
+    let found = known.iter().find(|(name, _)| *name == does);
+    found.map(|(_, kind)| Some(*kind)).ok_or_else(|| {
+        let names = known.iter().map(|(name, _)| *name).chain(others.iter().copied());
+        let nearest = spell::nearest(does, names);
+        Fault::at(word, format!("{does:?}; did you mean {nearest:?}?"))
+    })
+}
+
+/// Bytes of a request.
+pub(super) fn request_bytes(size: &Spanned<String>) -> Result<u64, Fault> {
+    let size_bytes = bytes(size)?;
+    if !size_bytes.is_multiple_of(512) || !(512..=32 << 20).contains(&size_bytes) {
+        return Err(Fault::at(size, "a request has 512 bytes to 32MiB, in sectors"));
+    }
+    Ok(size_bytes)
+}
+
+/// A field of the stream that only a drive alone has.
+fn of_a_drive_alone(file: &file::Stream) -> Option<&'static str> {
+    let fields = [
+        ("requests", file.requests.is_some()),
+        ("think", file.think.is_some()),
+        ("step", file.step.is_some()),
+        ("reads", file.reads.is_some()),
+        ("sequential", file.sequential.is_some()),
+        ("local", file.local.is_some()),
+        ("near", file.near.is_some()),
+    ];
+    fields.into_iter().find(|(_, is_there)| *is_there).map(|(name, _)| name)
+}
+
 fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
-    let does = file.does.get_ref();
-    let kind = match does.as_str() {
-        "random-read" => Kind { read: true, sequential: false },
-        "sequential-read" => Kind { read: true, sequential: true },
-        "random-write" => Kind { read: false, sequential: false },
-        "sequential-write" => Kind { read: false, sequential: true },
-        _ => {
-            let known = ["random-read", "sequential-read", "random-write", "sequential-write"];
-            let nearest = spell::nearest(does, known);
-            return Err(Fault::at(&file.does, format!("{does:?}; did you mean {nearest:?}?")));
-        }
-    };
+    if let Some(field) = of_a_drive_alone(file) {
+        let text = format!("`{field}` belongs to a stream of kind = \"drive\"");
+        return Err(Fault::at(&file.name, text));
+    }
+    let kind = does(&file.does, &[])?.expect("there is no other word");
     let size_bytes = match (&file.size, &file.trace) {
-        (Some(size), None) => {
-            let size_bytes = bytes(size)?;
-            if !size_bytes.is_multiple_of(512) || !(512..=32 << 20).contains(&size_bytes) {
-                return Err(Fault::at(size, "a request has 512 bytes to 32MiB, in sectors"));
-            }
-            size_bytes
-        }
+        (Some(size), None) => request_bytes(size)?,
         // until the trace was read
         (None, Some(_)) => 4096,
         _ => return Err(Fault::at(&file.name, "a stream has either a size or a trace")),
@@ -269,7 +299,7 @@ fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
     })
 }
 
-fn time(text: &Spanned<String>) -> Result<Duration, Fault> {
+pub(super) fn time(text: &Spanned<String>) -> Result<Duration, Fault> {
     let ns = Quantity::Time.parse(text.get_ref());
     ns.map(Duration::from_ns).map_err(|why| Fault::at(text, why))
 }

@@ -175,7 +175,11 @@ pub fn measure(drive: Box<dyn Drive>, begin_ns: u64, stream: &Stream, seed: u64)
         let kind = if reads { DriveOpKind::Read } else { DriveOpKind::Write { fua: false } };
         let ack_ns = rig.submit(kind, offset_bytes, length_bytes);
         let took_ns = ack_ns - rig.now_ns;
-        if reads { of_reads.push(took_ns) } else { of_writes.push(took_ns) }
+        if reads {
+            of_reads.push(took_ns)
+        } else {
+            of_writes.push(took_ns)
+        }
         bytes += length_bytes;
         end_ns = end_ns.max(ack_ns);
         if end_ns - begin_ns >= stream.duration_ns {
