@@ -2,16 +2,15 @@
 //!
 //! Fields of a result are told in experiments/README.md.
 
-use super::experiment::bytes;
 use super::file;
-use super::sharing::{does, request_bytes, time};
+use super::values::{bytes, does, request_bytes, time};
 use crate::replay::pace;
 use crate::toml_fault::Fault;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use tandem_block::{Duration, Quantity};
 use tandem_drives::spec::{self, DriveKind, DriveSpec};
-use tandem_drives::study::{self, Measured, Size, Stream, Times};
+use tandem_drives::study::{self, Measured, RequestStream, Size, Times};
 use tandem_drives::{BuildOptions, SsdState, build};
 use toml::Spanned;
 
@@ -33,7 +32,7 @@ pub struct DriveCase {
     fill_bytes: u64,
     seed: u64,
     /// With their names.
-    streams: Vec<(String, Stream)>,
+    streams: Vec<(String, RequestStream)>,
 }
 
 /// Reads a case; paths of drives are those of `folder`.
@@ -170,7 +169,7 @@ fn share(text: Option<&Spanned<String>>) -> Result<u64, Fault> {
 }
 
 impl DriveCase {
-    fn stream(&self, file: &file::Stream, duration: Duration) -> Result<Stream, Fault> {
+    fn stream(&self, file: &file::Stream, duration: Duration) -> Result<RequestStream, Fault> {
         let wrong = |text: String| Fault::at(&file.name, text);
         if let Some(field) = of_a_client(file) {
             return Err(wrong(format!("a stream to a drive alone has no `{field}`")));
@@ -206,7 +205,7 @@ impl DriveCase {
         if !(1..=4096).contains(&outstanding) {
             return Err(wrong("1 to 4096 requests are outstanding".into()));
         }
-        Ok(Stream {
+        Ok(RequestStream {
             reads_ppm: mix.reads_ppm,
             sequential_ppm: mix.sequential_ppm,
             local_ppm: mix.local_ppm,
@@ -262,7 +261,7 @@ impl DriveCase {
             BuildOptions { seed: self.seed, ssd_state: self.ssd_state, ..BuildOptions::default() };
         let drive = build(&self.spec, options).map_err(|why| why.to_string())?;
         let (drive, begin_ns) = study::filled(drive, self.fill_bytes);
-        let one = |(name, stream): &(String, Stream)| {
+        let one = |(name, stream): &(String, RequestStream)| {
             let measured = study::measure(drive.fork(), begin_ns, stream, self.seed);
             (name.clone(), told(&measured))
         };

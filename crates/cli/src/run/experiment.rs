@@ -8,6 +8,7 @@ use super::relation::{Path, Relation};
 use super::schema;
 use super::sharing::{self, Sharing};
 use super::traces;
+use super::values::bytes;
 use crate::failure::{ConfigFault, Failure};
 use crate::policy;
 use crate::replay::arguments::{choices, named};
@@ -520,10 +521,6 @@ fn staircase(file: &file::Case) -> Result<Staircase, Fault> {
         return Err(Fault::at(size, "the writes of a staircase have 4KiB to 1MiB"));
     }
     Ok(Staircase { spec, size_bytes })
-}
-
-pub(super) fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
-    Quantity::Bytes.parse(text.get_ref()).map_err(|why| Fault::at(text, why))
 }
 
 pub(super) fn said(failure: Failure) -> String {

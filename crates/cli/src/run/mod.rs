@@ -28,6 +28,7 @@ mod stated;
 #[cfg(test)]
 mod tests;
 mod traces;
+mod values;
 mod work;
 
 use crate::failure::Failure;

@@ -4,7 +4,8 @@
 
 mod told;
 
-use super::experiment::{bytes, said};
+use super::experiment::said;
+use super::values::{bytes, does, request_bytes, time};
 use super::{file, traces};
 use crate::policy;
 use crate::rate;
@@ -20,7 +21,7 @@ use tandem_engine::SteerConfig;
 use tandem_engine::mirror::{Answer, Idle, PairConfig, RoleRule};
 use tandem_engine::profile::throughput::BIN_NS;
 use tandem_engine::qos;
-use tandem_engine::qos::cost::{CostTable, Kind};
+use tandem_engine::qos::cost::CostTable;
 use tandem_engine::qos::reserve::CONFIDENCE_PPM;
 use tandem_sim::sharing::{
     self, Arrives, CACHE_PERIODS, ClientSpec, PairOf, Prepared, SharingConfig, Target,
@@ -201,35 +202,6 @@ fn pair(file: &file::Pair) -> Result<PairOf, Fault> {
     })
 }
 
-/// What a stream does; nothing if that is one of `others`.
-pub(super) fn does(word: &Spanned<String>, others: &[&'static str]) -> Result<Option<Kind>, Fault> {
-    let known = [
-        ("random-read", Kind { read: true, sequential: false }),
-        ("sequential-read", Kind { read: true, sequential: true }),
-        ("random-write", Kind { read: false, sequential: false }),
-        ("sequential-write", Kind { read: false, sequential: true }),
-    ];
-    let does = word.get_ref().as_str();
-    if others.contains(&does) {
-        return Ok(None);
-    }
-    let found = known.iter().find(|(name, _)| *name == does);
-    found.map(|(_, kind)| Some(*kind)).ok_or_else(|| {
-        let names = known.iter().map(|(name, _)| *name).chain(others.iter().copied());
-        let nearest = spell::nearest(does, names);
-        Fault::at(word, format!("{does:?}; did you mean {nearest:?}?"))
-    })
-}
-
-/// Bytes of a request.
-pub(super) fn request_bytes(size: &Spanned<String>) -> Result<u64, Fault> {
-    let size_bytes = bytes(size)?;
-    if !size_bytes.is_multiple_of(512) || !(512..=32 << 20).contains(&size_bytes) {
-        return Err(Fault::at(size, "a request has 512 bytes to 32MiB, in sectors"));
-    }
-    Ok(size_bytes)
-}
-
 /// A field of the stream that only a drive alone has.
 fn of_a_drive_alone(file: &file::Stream) -> Option<&'static str> {
     let fields = [
@@ -297,11 +269,6 @@ fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
         weight: file.weight,
         limit: limit.transpose()?,
     })
-}
-
-pub(super) fn time(text: &Spanned<String>) -> Result<Duration, Fault> {
-    let ns = Quantity::Time.parse(text.get_ref());
-    ns.map(Duration::from_ns).map_err(|why| Fault::at(text, why))
 }
 
 impl Sharing {

@@ -40,7 +40,7 @@ impl Size {
 
 /// Which requests, and how many at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stream {
+pub struct RequestStream {
     /// The share that read.
     pub reads_ppm: u64,
     /// The share that begin where the one before ended. They do what that one did.
@@ -116,7 +116,7 @@ impl Times {
 
 /// Where the next request is, and what it does.
 struct Requests<'a> {
-    stream: &'a Stream,
+    stream: &'a RequestStream,
     rng: Rng,
     /// The one before: whether it read, and where it ended.
     before: Option<(bool, u64)>,
@@ -164,9 +164,14 @@ pub fn filled(drive: Box<dyn Drive>, bytes: u64) -> (Box<dyn Drive>, u64) {
 ///
 /// # Panics
 /// If the stream's range is not on the drive, or its requests have no size.
-pub fn measure(drive: Box<dyn Drive>, begin_ns: u64, stream: &Stream, seed: u64) -> Measured {
-    let mut rig = ClosedLoop::new(drive, stream.outstanding);
-    (rig.now_ns, rig.think_ns) = (begin_ns, stream.think_ns);
+pub fn measure(
+    drive: Box<dyn Drive>,
+    begin_ns: u64,
+    stream: &RequestStream,
+    seed: u64,
+) -> Measured {
+    let mut rig = ClosedLoop::new(drive, stream.outstanding).thinking(stream.think_ns);
+    rig.now_ns = begin_ns;
     let mut requests = Requests { stream, rng: Rng::new(seed), before: None };
     let (mut of_reads, mut of_writes) = (Vec::new(), Vec::new());
     let (mut bytes, mut end_ns) = (0, begin_ns);
@@ -206,8 +211,8 @@ mod tests {
     use crate::spec::load;
     use crate::{BuildOptions, SsdState, build};
 
-    fn stream() -> Stream {
-        Stream {
+    fn stream() -> RequestStream {
+        RequestStream {
             reads_ppm: 1_000_000,
             sequential_ppm: 0,
             local_ppm: 0,
@@ -222,7 +227,7 @@ mod tests {
         }
     }
 
-    fn on(name: &str, ssd_state: SsdState, stream: &Stream) -> Measured {
+    fn on(name: &str, ssd_state: SsdState, stream: &RequestStream) -> Measured {
         let options = BuildOptions {
             ssd_state,
             capacity_bytes: (name != "wd100efax").then_some(8_000_000_000),
@@ -234,7 +239,7 @@ mod tests {
 
     #[test]
     fn shares_are_as_asked_for() {
-        let mixed = Stream {
+        let mixed = RequestStream {
             reads_ppm: 660_000,
             sequential_ppm: 200_000,
             local_ppm: 300_000,
@@ -273,21 +278,22 @@ mod tests {
     }
 
     /// The whole of a 10 TB drive.
-    fn whole() -> Stream {
-        Stream { range_bytes: 9_000_000_000_000, requests: 2_000, ..stream() }
+    fn whole() -> RequestStream {
+        RequestStream { range_bytes: 9_000_000_000_000, requests: 2_000, ..stream() }
     }
 
     #[test]
     fn thinking_leaves_latency_and_costs_rate() {
         let busy = on("960evo", SsdState::Steady, &stream());
-        let quiet = on("960evo", SsdState::Steady, &Stream { think_ns: 1_000_000, ..stream() });
+        let quiet =
+            on("960evo", SsdState::Steady, &RequestStream { think_ns: 1_000_000, ..stream() });
         assert_eq!(busy.all.p50_ns, quiet.all.p50_ns);
         assert!(quiet.per_s < 1_000 && busy.per_s > 10_000, "{busy:?} {quiet:?}");
     }
 
     #[test]
     fn a_stream_ends_with_its_time() {
-        let short = Stream { duration_ns: SECOND / 10, requests: u64::MAX, ..stream() };
+        let short = RequestStream { duration_ns: SECOND / 10, requests: u64::MAX, ..stream() };
         let row = on("960evo", SsdState::Steady, &short);
         assert!((1_000..2_000).contains(&row.all.count), "{row:?}");
     }

@@ -14,7 +14,7 @@ pub(super) struct ClosedLoop<D: Drive + ?Sized> {
     pub(super) drive: Box<D>,
     pub(super) now_ns: u64,
     /// What passes between an answer and the command that it lets through.
-    pub(super) think_ns: u64,
+    think_ns: u64,
     depth: usize,
     in_flight: BinaryHeap<Reverse<u64>>,
 }
@@ -22,6 +22,11 @@ pub(super) struct ClosedLoop<D: Drive + ?Sized> {
 impl<D: Drive + ?Sized> ClosedLoop<D> {
     pub(super) fn new(drive: Box<D>, depth: usize) -> Self {
         ClosedLoop { drive, now_ns: 0, think_ns: 0, depth, in_flight: BinaryHeap::new() }
+    }
+
+    /// The same, where so long passes between an answer and the command that it lets through.
+    pub(super) fn thinking(self, think_ns: u64) -> Self {
+        ClosedLoop { think_ns, ..self }
     }
 
     /// Waits for a free place, submits, and returns when it will be acknowledged.

@@ -8,7 +8,7 @@ mod hdd;
 mod load;
 mod ssd;
 
-pub use alone::{Measured, Size, Stream, Times, filled, measure};
+pub use alone::{Measured, RequestStream, Size, Times, filled, measure};
 pub use hdd::{Confusion, StaircaseRow, predict, stage_counts, staircase};
 pub use ssd::{
     EvoRow, FourStreams, RandomWrites, SequentialRow, amplification_of, evo_intervals,
