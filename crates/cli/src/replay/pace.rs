@@ -55,10 +55,15 @@ pub fn threads_max() -> usize {
 /// RAM that a run needs at most.
 pub fn need_bytes(plan: &Plan) -> u64 {
     let of_drive = |drive: &tandem_sim::replay::PlannedDrive| match drive.role {
-        tandem_engine::Role::Ssd => drive.visible_bytes / 4096 * RAM_PER_SSD_BLOCK,
+        tandem_engine::Role::Ssd => ssd_need_bytes(drive.visible_bytes),
         tandem_engine::Role::Hdd => drive.visible_bytes / 4096 * RAM_PER_HDD_BLOCK,
     };
     plan.drives.iter().map(of_drive).sum()
+}
+
+/// RAM that an SSD of this size needs at most.
+pub fn ssd_need_bytes(capacity_bytes: u64) -> u64 {
+    capacity_bytes / 4096 * RAM_PER_SSD_BLOCK
 }
 
 /// Three quarters of the RAM that is free now; 0 if nobody says.

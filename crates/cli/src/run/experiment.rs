@@ -1,5 +1,6 @@
 //! What does an experiment ask for? A file, read and checked before anything runs.
 
+use super::drive::{self, DriveCase};
 use super::file::{self, File};
 use super::null::Null;
 use super::purpose::Purpose;
@@ -7,6 +8,7 @@ use super::relation::{Path, Relation};
 use super::schema;
 use super::sharing::{self, Sharing};
 use super::traces;
+use super::values::bytes;
 use crate::failure::{ConfigFault, Failure};
 use crate::policy;
 use crate::replay::arguments::{choices, named};
@@ -63,6 +65,8 @@ pub enum Kind {
     Staircase(Box<Staircase>),
     /// Clients that share an SSD, under each order of service.
     Sharing(Box<Sharing>),
+    /// One drive, and what streams of requests get from it.
+    Drive(Box<DriveCase>),
 }
 
 /// Which run of a case?
@@ -82,7 +86,7 @@ impl Kind {
         match self {
             Kind::Sharing(sharing) => sharing.skipped.as_deref(),
             Kind::Replay(replay) => replay.skipped.as_deref(),
-            Kind::Predictor(_) | Kind::Staircase(_) => None,
+            Kind::Predictor(_) | Kind::Staircase(_) | Kind::Drive(_) => None,
         }
     }
 
@@ -94,7 +98,7 @@ impl Kind {
                 policies.map(|choice| (choice.label.as_str(), Which::Choice(choice))).collect()
             }
             Kind::Predictor(_) => vec![("predictor", Which::Only)],
-            Kind::Staircase(_) => vec![("drive", Which::Only)],
+            Kind::Staircase(_) | Kind::Drive(_) => vec![("drive", Which::Only)],
             Kind::Sharing(sharing) => {
                 let orders = sharing.orders.iter();
                 orders.map(|order| (order.as_str(), Which::Order(order))).collect()
@@ -173,7 +177,7 @@ pub fn with_named_runs_only(mut experiment: Experiment) -> Experiment {
                 .policies
                 .retain(|choice| is_named(&choice.label) || super::instead::is_line(choice)),
             Kind::Sharing(sharing) => sharing.orders.retain(|order| is_named(order)),
-            Kind::Predictor(_) | Kind::Staircase(_) => {}
+            Kind::Predictor(_) | Kind::Staircase(_) | Kind::Drive(_) => {}
         }
     }
     experiment
@@ -186,14 +190,22 @@ impl Experiment {
     /// With file and line.
     pub fn read(path: &std::path::Path) -> Result<Experiment, ConfigFault> {
         let text = toml_fault::read_file(path, "experiment")?;
-        Experiment::parse(&text).map_err(|fault| fault.in_file(path, &text))
+        let folder = path.parent().unwrap_or(path);
+        Experiment::parse_in(folder, &text).map_err(|fault| fault.in_file(path, &text))
     }
 
+    /// A file that lies nowhere.
+    #[cfg(test)]
     pub(super) fn parse(text: &str) -> Result<Experiment, Fault> {
+        Experiment::parse_in(std::path::Path::new(""), text)
+    }
+
+    /// A file of this folder.
+    pub(super) fn parse_in(folder: &std::path::Path, text: &str) -> Result<Experiment, Fault> {
         let file: File = toml_fault::parse(text)?;
         let mut cases: Vec<Case> = Vec::new();
         for entry in &file.case {
-            let case = case(entry.get_ref())?;
+            let case = case(entry.get_ref(), folder)?;
             if cases.iter().any(|known| known.name == case.name) {
                 let text = format!("there are two cases {:?}", case.name);
                 return Err(Fault::at(&entry.get_ref().name, text));
@@ -330,18 +342,21 @@ fn find(path: &Path, cases: &[Case]) -> Result<(), String> {
         Kind::Predictor(_) => schema::check(&schema::of_a_prediction(), &path.field),
         Kind::Staircase(_) => schema::check(&schema::of_a_staircase(), &path.field),
         Kind::Sharing(sharing) => schema::check(&sharing.schema(), &path.field),
+        Kind::Drive(drive) => schema::check(&drive.schema(), &path.field),
     }
 }
 
-fn case(file: &file::Case) -> Result<Case, Fault> {
+fn case(file: &file::Case, folder: &std::path::Path) -> Result<Case, Fault> {
     let name = file.name.get_ref().clone();
     let kind = match file.kind.as_ref().map(|kind| kind.get_ref().as_str()) {
         None | Some("replay") => Kind::Replay(Box::new(replay(file)?)),
         Some("predictor") => Kind::Predictor(Box::new(predictor(file)?)),
         Some("staircase") => Kind::Staircase(Box::new(staircase(file)?)),
         Some("sharing") => Kind::Sharing(Box::new(sharing::case(file)?)),
+        Some("drive") => Kind::Drive(Box::new(drive::case(file, folder)?)),
         Some(other) => {
-            let nearest = spell::nearest(other, ["replay", "predictor", "staircase", "sharing"]);
+            let kinds = ["replay", "predictor", "staircase", "sharing", "drive"];
+            let nearest = spell::nearest(other, kinds);
             let text = format!("a case is no {other:?}; did you mean {nearest:?}?");
             return Err(Fault::at(&file.name, text));
         }
@@ -506,10 +521,6 @@ fn staircase(file: &file::Case) -> Result<Staircase, Fault> {
         return Err(Fault::at(size, "the writes of a staircase have 4KiB to 1MiB"));
     }
     Ok(Staircase { spec, size_bytes })
-}
-
-pub(super) fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
-    Quantity::Bytes.parse(text.get_ref()).map_err(|why| Fault::at(text, why))
 }
 
 pub(super) fn said(failure: Failure) -> String {

@@ -99,7 +99,7 @@ pub(super) struct Pair {
     pub absent: Option<u8>,
 }
 
-/// One client of an SSD.
+/// One client of an SSD, or one stream of requests to a drive alone.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stream {
@@ -119,6 +119,21 @@ pub(super) struct Stream {
     pub target: Option<Spanned<String>>,
     pub weight: Option<u32>,
     pub limit: Option<Spanned<String>>,
+    // of a drive alone
+    /// It ends after so many.
+    pub requests: Option<Spanned<u64>>,
+    /// What passes between an answer and the next request.
+    pub think: Option<Spanned<String>>,
+    /// Sizes are exponential, with `size` as their mean, and rounded up to whole steps of so much.
+    pub step: Option<Spanned<String>>,
+    /// The share that reads, of a mix …
+    pub reads: Option<Spanned<String>>,
+    /// … that begins where the one before ended …
+    pub sequential: Option<Spanned<String>>,
+    /// … and that lies near it.
+    pub local: Option<Spanned<String>>,
+    /// How near: the standard deviation of the distance.
+    pub near: Option<Spanned<String>>,
 }
 
 /// `"mios-d"`, or `{ policy = "mios-d:queue_length=3", label = "mios-d" }`, perhaps with a `tier`.

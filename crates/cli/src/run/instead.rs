@@ -40,6 +40,7 @@ fn kind_under(null: Null, kind: &Kind) -> Kind {
         },
         Kind::Predictor(predictor) => Kind::Predictor(predictor.clone()),
         Kind::Staircase(staircase) => Kind::Staircase(staircase.clone()),
+        Kind::Drive(drive) => Kind::Drive(drive.clone()),
     }
 }
 

@@ -3,7 +3,8 @@
 use super::experiment::Experiment;
 use std::path::{Path, PathBuf};
 
-/// The items that experiments/ must hold, each for itself (requirements; experiments/README.md).
+/// The items that experiments/ must hold, each for itself: of the papers, and of the drives outside them
+/// (requirements; experiments/README.md).
 const ITEMS: &[&str] = &[
     "M2.table1.a",
     "M2.table1.b",
@@ -169,6 +170,16 @@ const ITEMS: &[&str] = &[
     "B10.writes",
     "B10.ssd",
     "B10.promises",
+    "drives.960evo",
+    "drives.660p",
+    "drives.sm961",
+    "drives.x25e",
+    "drives.510",
+    "drives.vertex3",
+    "drives.hdd",
+    "disksim.cheetah9lp",
+    "disksim.barracuda",
+    "disksim.c3323a",
 ];
 
 /// Relations when the list was committed, before any policy was run: it never gets shorter.

@@ -5,6 +5,9 @@
 //!             │ paths, policies        │ in parallel, as memory allows          │ relation: verdict
 //! ```
 
+mod drive;
+#[cfg(test)]
+mod drive_tests;
 mod experiment;
 mod file;
 mod instead;
@@ -25,6 +28,7 @@ mod stated;
 #[cfg(test)]
 mod tests;
 mod traces;
+mod values;
 mod work;
 
 use crate::failure::Failure;

@@ -267,7 +267,8 @@ impl Relation {
             Unit::Bytes => {
                 let in_gb = value == 0.0 || value >= 1e9;
                 let (part, unit) = if in_gb { (value / 1e9, "GB") } else { (value / 1e6, "MB") };
-                format!("{part:.2} {unit}")
+                let rate = if self.terms[0].value.field.ends_with("_per_s") { "/s" } else { "" };
+                format!("{part:.2} {unit}{rate}")
             }
             Unit::Plain if value >= 1e6 => format!("{:.2} M", value / 1e6),
             Unit::Plain => significant(value),

@@ -106,7 +106,7 @@ fn told(experiment: &Experiment, results: &Results, with_nulls: bool) -> Told {
     }));
     let replays = experiment.cases.iter().filter_map(|case| match &case.kind {
         Kind::Replay(replay) => Some(case_told(case, replay, results)),
-        Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) => None,
+        Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) | Kind::Drive(_) => None,
     });
     Told {
         name: experiment.name.clone(),

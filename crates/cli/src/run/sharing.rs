@@ -4,7 +4,8 @@
 
 mod told;
 
-use super::experiment::{bytes, said};
+use super::experiment::said;
+use super::values::{bytes, does, request_bytes, time};
 use super::{file, traces};
 use crate::policy;
 use crate::rate;
@@ -20,7 +21,7 @@ use tandem_engine::SteerConfig;
 use tandem_engine::mirror::{Answer, Idle, PairConfig, RoleRule};
 use tandem_engine::profile::throughput::BIN_NS;
 use tandem_engine::qos;
-use tandem_engine::qos::cost::{CostTable, Kind};
+use tandem_engine::qos::cost::CostTable;
 use tandem_engine::qos::reserve::CONFIDENCE_PPM;
 use tandem_sim::sharing::{
     self, Arrives, CACHE_PERIODS, ClientSpec, PairOf, Prepared, SharingConfig, Target,
@@ -201,27 +202,28 @@ fn pair(file: &file::Pair) -> Result<PairOf, Fault> {
     })
 }
 
+/// A field of the stream that only a drive alone has.
+fn of_a_drive_alone(file: &file::Stream) -> Option<&'static str> {
+    let fields = [
+        ("requests", file.requests.is_some()),
+        ("think", file.think.is_some()),
+        ("step", file.step.is_some()),
+        ("reads", file.reads.is_some()),
+        ("sequential", file.sequential.is_some()),
+        ("local", file.local.is_some()),
+        ("near", file.near.is_some()),
+    ];
+    fields.into_iter().find(|(_, is_there)| *is_there).map(|(name, _)| name)
+}
+
 fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
-    let does = file.does.get_ref();
-    let kind = match does.as_str() {
-        "random-read" => Kind { read: true, sequential: false },
-        "sequential-read" => Kind { read: true, sequential: true },
-        "random-write" => Kind { read: false, sequential: false },
-        "sequential-write" => Kind { read: false, sequential: true },
-        _ => {
-            let known = ["random-read", "sequential-read", "random-write", "sequential-write"];
-            let nearest = spell::nearest(does, known);
-            return Err(Fault::at(&file.does, format!("{does:?}; did you mean {nearest:?}?")));
-        }
-    };
+    if let Some(field) = of_a_drive_alone(file) {
+        let text = format!("`{field}` belongs to a stream of kind = \"drive\"");
+        return Err(Fault::at(&file.name, text));
+    }
+    let kind = does(&file.does, &[])?.expect("there is no other word");
     let size_bytes = match (&file.size, &file.trace) {
-        (Some(size), None) => {
-            let size_bytes = bytes(size)?;
-            if !size_bytes.is_multiple_of(512) || !(512..=32 << 20).contains(&size_bytes) {
-                return Err(Fault::at(size, "a request has 512 bytes to 32MiB, in sectors"));
-            }
-            size_bytes
-        }
+        (Some(size), None) => request_bytes(size)?,
         // until the trace was read
         (None, Some(_)) => 4096,
         _ => return Err(Fault::at(&file.name, "a stream has either a size or a trace")),
@@ -267,11 +269,6 @@ fn client(file: &file::Stream) -> Result<ClientSpec, Fault> {
         weight: file.weight,
         limit: limit.transpose()?,
     })
-}
-
-fn time(text: &Spanned<String>) -> Result<Duration, Fault> {
-    let ns = Quantity::Time.parse(text.get_ref());
-    ns.map(Duration::from_ns).map_err(|why| Fault::at(text, why))
 }
 
 impl Sharing {

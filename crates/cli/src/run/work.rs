@@ -27,6 +27,7 @@ pub fn key(case: &Kind, which: Which<'_>) -> String {
         },
         Kind::Predictor(predictor) => format!("{predictor:?}"),
         Kind::Staircase(staircase) => format!("{staircase:?}"),
+        Kind::Drive(drive) => format!("{drive:?}"),
         Kind::Replay(replay) => {
             let mut config = replay.config.clone();
             if let Which::Choice(choice) = which {
@@ -72,7 +73,7 @@ pub fn run_all<'a>(experiments: impl Iterator<Item = &'a Experiment>) -> Result<
             }
             None => true,
         },
-        Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) => true,
+        Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) | Kind::Drive(_) => true,
     });
     let loaded = load_all(jobs.values())?;
     let mut jobs: Vec<(u64, Job<'_>)> =
@@ -87,6 +88,7 @@ pub fn run_all<'a>(experiments: impl Iterator<Item = &'a Experiment>) -> Result<
     for (_, job) in jobs {
         let need_bytes = match job.kind {
             Kind::Replay(replay) => pace::need_bytes(&plan_of(replay, &loaded)?),
+            Kind::Drive(drive) => drive.need_bytes(),
             Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) => 0,
         };
         ready.push((need_bytes, job));
@@ -113,7 +115,7 @@ fn load_all<'a>(jobs: impl Iterator<Item = &'a Job<'a>>) -> Result<Workloads, Fa
     let mut wanted: Vec<(String, u64)> = jobs
         .filter_map(|job| match job.kind {
             Kind::Replay(replay) => Some((replay.workload.clone(), replay.config.seed)),
-            Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) => None,
+            Kind::Predictor(_) | Kind::Staircase(_) | Kind::Sharing(_) | Kind::Drive(_) => None,
         })
         .collect();
     wanted.sort();
@@ -150,7 +152,7 @@ fn requests(job: &Job<'_>, loaded: &Workloads) -> u64 {
             let survey = &of_case(replay, loaded).survey;
             survey.requests + survey.flushes
         }
-        Kind::Predictor(_) | Kind::Staircase(_) => 0,
+        Kind::Predictor(_) | Kind::Staircase(_) | Kind::Drive(_) => 0,
         // long ones, of which nobody knows how long
         Kind::Sharing(_) => u64::from(u32::MAX),
     }
@@ -160,6 +162,7 @@ fn run_one(job: &Job<'_>, loaded: &Workloads, progress: &ProgressBar) -> Result<
     let replay = match job.kind {
         Kind::Predictor(predictor) => return Ok(predicted(predictor)),
         Kind::Staircase(case) => return Ok(stepped(case)),
+        Kind::Drive(case) => return case.run(),
         Kind::Sharing(sharing) => {
             let Which::Order(order) = job.which else { unreachable!("clients have an order") };
             return sharing.run(order);

@@ -1,6 +1,5 @@
 //! How is a drive kept busy? A closed loop of fixed depth, and percentiles of what it saw.
 
-use crate::ssd::SsdModel;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tandem_block::{Drive, DriveOp, DriveOpKind, Instant};
@@ -11,16 +10,23 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const LARGE: u64 = 256 << 10;
 
 /// A drive under a closed loop: a command is submitted as soon as one of `depth` has ended.
-pub(super) struct ClosedLoop {
-    pub(super) drive: SsdModel,
+pub(super) struct ClosedLoop<D: Drive + ?Sized> {
+    pub(super) drive: Box<D>,
     pub(super) now_ns: u64,
+    /// What passes between an answer and the command that it lets through.
+    think_ns: u64,
     depth: usize,
     in_flight: BinaryHeap<Reverse<u64>>,
 }
 
-impl ClosedLoop {
-    pub(super) fn new(drive: SsdModel, depth: usize) -> Self {
-        ClosedLoop { drive, now_ns: 0, depth, in_flight: BinaryHeap::new() }
+impl<D: Drive + ?Sized> ClosedLoop<D> {
+    pub(super) fn new(drive: Box<D>, depth: usize) -> Self {
+        ClosedLoop { drive, now_ns: 0, think_ns: 0, depth, in_flight: BinaryHeap::new() }
+    }
+
+    /// The same, where so long passes between an answer and the command that it lets through.
+    pub(super) fn thinking(self, think_ns: u64) -> Self {
+        ClosedLoop { think_ns, ..self }
     }
 
     /// Waits for a free place, submits, and returns when it will be acknowledged.
@@ -37,7 +43,7 @@ impl ClosedLoop {
         }
         let op = DriveOp { kind, offset_bytes, length_bytes };
         let ack = self.drive.submit(Instant::from_ns(self.now_ns), op).ack_at.ns;
-        self.in_flight.push(Reverse(ack));
+        self.in_flight.push(Reverse(ack + self.think_ns));
         ack
     }
 
@@ -53,7 +59,12 @@ impl ClosedLoop {
 
     /// Writes the whole drive once in sequence, as large requests.
     pub(super) fn fill(&mut self) {
-        for index in 0..self.drive.capacity_bytes() / LARGE {
+        self.fill_to(self.drive.capacity_bytes());
+    }
+
+    /// Writes so many bytes in sequence from the beginning, in large requests.
+    pub(super) fn fill_to(&mut self, bytes: u64) {
+        for index in 0..bytes / LARGE {
             self.write(index * LARGE, LARGE);
         }
     }

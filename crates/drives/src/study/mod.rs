@@ -3,10 +3,12 @@
 //! Source: models §5.3 and §6.3. Tests run reduced rows; the long ones are run by
 //! `examples/study.rs` and by the acceptance run.
 
+mod alone;
 mod hdd;
 mod load;
 mod ssd;
 
+pub use alone::{Measured, RequestStream, Size, Times, filled, measure};
 pub use hdd::{Confusion, StaircaseRow, predict, stage_counts, staircase};
 pub use ssd::{
     EvoRow, FourStreams, RandomWrites, SequentialRow, amplification_of, evo_intervals,

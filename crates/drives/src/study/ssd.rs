@@ -78,9 +78,9 @@ pub struct RandomWrites {
 }
 
 /// X25-E at an eighth, filled, then large random writes over 50/65 of it.
-fn x25e_aged(spec: &SsdSpec) -> (ClosedLoop, RandomWrites) {
+fn x25e_aged(spec: &SsdSpec) -> (ClosedLoop<SsdModel>, RandomWrites) {
     const WRITES: u64 = 60_000;
-    let mut rig = ClosedLoop::new(SsdModel::new(spec, SsdState::Fresh, 1, true), DEPTH);
+    let mut rig = ClosedLoop::new(Box::new(SsdModel::new(spec, SsdState::Fresh, 1, true)), DEPTH);
     rig.fill();
     rig.rest(10 * SECOND);
     let before = rig.drive.flash_pages();
@@ -163,9 +163,9 @@ pub fn x25e_sequential() -> SequentialRow {
 }
 
 /// 510 at a sixteenth, filled, then overwritten at random over 200/250 of it.
-fn i510_aged() -> ClosedLoop {
+fn i510_aged() -> ClosedLoop<SsdModel> {
     let spec = ssd("510", 250_000_000_000 / 16);
-    let mut rig = ClosedLoop::new(SsdModel::new(&spec, SsdState::Fresh, 1, true), DEPTH);
+    let mut rig = ClosedLoop::new(Box::new(SsdModel::new(&spec, SsdState::Fresh, 1, true)), DEPTH);
     rig.fill();
     let span = i510_span(&rig);
     let mut rng = Rng::new(7);
@@ -176,7 +176,7 @@ fn i510_aged() -> ClosedLoop {
     rig
 }
 
-fn i510_span(rig: &ClosedLoop) -> u64 {
+fn i510_span(rig: &ClosedLoop<SsdModel>) -> u64 {
     rig.drive.capacity_bytes() * 200 / 250 / LARGE
 }
 
@@ -261,7 +261,7 @@ pub fn i510_four_streams() -> FourStreams {
 }
 
 /// 4,000 large random writes: (bytes per second, write amplification in thousandths).
-fn random_writes(rig: &mut ClosedLoop, span: u64, rng: &mut Rng) -> (u64, u64) {
+fn random_writes(rig: &mut ClosedLoop<SsdModel>, span: u64, rng: &mut Rng) -> (u64, u64) {
     const WRITES: u64 = 4_000;
     let (begin, before) = (rig.now_ns, rig.drive.flash_pages());
     for _ in 0..WRITES {
@@ -287,10 +287,10 @@ pub fn write_amplification(over_provisioning: Ppm, state: SsdState) -> u64 {
 /// From `Fresh` the drive is filled and overwritten four times before it is measured over two
 /// more; from `Steady` it is measured at once, over a half (what was constructed must hold).
 pub fn amplification_of(spec: &SsdSpec, state: SsdState) -> u64 {
-    let mut rig = ClosedLoop::new(SsdModel::new(spec, state, 1, false), 1);
+    let mut rig = ClosedLoop::new(Box::new(SsdModel::new(spec, state, 1, false)), 1);
     let pages = rig.drive.capacity_bytes() / 4096;
     let mut rng = Rng::new(11);
-    let mut overwrite = |rig: &mut ClosedLoop, count: u64| {
+    let mut overwrite = |rig: &mut ClosedLoop<SsdModel>, count: u64| {
         for _ in 0..count {
             rig.write(rng.below(pages) * 4096, 4096);
         }

@@ -1,0 +1,47 @@
+//! What the words of a case mean: bytes, times, and what a stream of requests does.
+
+use crate::toml_fault::Fault;
+use tandem_block::{Duration, Quantity};
+use tandem_engine::qos::cost::Kind;
+use tandem_traces::spell;
+use toml::Spanned;
+
+/// So many bytes.
+pub(super) fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
+    Quantity::Bytes.parse(text.get_ref()).map_err(|why| Fault::at(text, why))
+}
+
+/// So long.
+pub(super) fn time(text: &Spanned<String>) -> Result<Duration, Fault> {
+    let ns = Quantity::Time.parse(text.get_ref());
+    ns.map(Duration::from_ns).map_err(|why| Fault::at(text, why))
+}
+
+/// What a stream does; nothing if that is one of `others`.
+pub(super) fn does(word: &Spanned<String>, others: &[&'static str]) -> Result<Option<Kind>, Fault> {
+    let known = [
+        ("random-read", Kind { read: true, sequential: false }),
+        ("sequential-read", Kind { read: true, sequential: true }),
+        ("random-write", Kind { read: false, sequential: false }),
+        ("sequential-write", Kind { read: false, sequential: true }),
+    ];
+    let does = word.get_ref().as_str();
+    if others.contains(&does) {
+        return Ok(None);
+    }
+    let found = known.iter().find(|(name, _)| *name == does);
+    found.map(|(_, kind)| Some(*kind)).ok_or_else(|| {
+        let names = known.iter().map(|(name, _)| *name).chain(others.iter().copied());
+        let nearest = spell::nearest(does, names);
+        Fault::at(word, format!("{does:?}; did you mean {nearest:?}?"))
+    })
+}
+
+/// Bytes of a request.
+pub(super) fn request_bytes(size: &Spanned<String>) -> Result<u64, Fault> {
+    let size_bytes = bytes(size)?;
+    if !size_bytes.is_multiple_of(512) || !(512..=32 << 20).contains(&size_bytes) {
+        return Err(Fault::at(size, "a request has 512 bytes to 32MiB, in sectors"));
+    }
+    Ok(size_bytes)
+}
