@@ -177,11 +177,11 @@ const PINNED: &str = "\
     sm961 362f0fb8286c30e0
     x25e d058e0333318157d
     510 f12c2fa7f1d75482
-    vertex3 511c0e90250a0216
+    vertex3 8993024f7c01656e
     wd100efax 61e180492fc50729
     wd8004fryz 2fac1c87b8a2a3fa
     wd40ezrz 776a3e18b33f7dc2
     st8000dm0004 4bf39885ec87cb3e
     st4000dm004 e63ce57be6788897
-    wd5000aaks 8c2590b2aa75cbff
+    wd5000aaks 195071afffd64600
     null 516ae0121dc34189";

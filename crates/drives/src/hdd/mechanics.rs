@@ -17,6 +17,7 @@ pub(super) struct Mechanics {
     outer_bytes_per_s: u64,
     inner_bytes_per_s: u64,
     rotation: Rotation,
+    placing_ppm: u64,
     /// Where the head stands, in bytes.
     pub(super) head: u64,
     rng: Rng,
@@ -36,6 +37,7 @@ impl Mechanics {
             outer_bytes_per_s: spec.rate_outer.get().0,
             inner_bytes_per_s: spec.rate_inner.get().0,
             rotation: spec.rotation.get(),
+            placing_ppm: spec.placing_ppm().unsigned_abs(),
             head: 0,
             rng,
         }
@@ -104,6 +106,11 @@ impl Mechanics {
     pub(super) fn reach_ns(&mut self, at_ns: u64, offset: u64) -> u64 {
         let seek = self.seek_ns(self.head, offset);
         seek + self.rotation_ns(at_ns + seek, offset)
+    }
+
+    /// What a buffered write at `offset` costs that continues no stream, starting at `at_ns`: its share of seek and turn.
+    pub(super) fn placing_ns(&mut self, at_ns: u64, offset: u64) -> u64 {
+        self.reach_ns(at_ns, offset) * self.placing_ppm / 1_000_000
     }
 }
 

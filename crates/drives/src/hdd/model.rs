@@ -208,8 +208,8 @@ impl HddModel {
         (end, (fua || !self.write_cache).then_some(end))
     }
 
-    /// What a write costs that does not continue the stream: the drive must place it, on average
-    /// half of seek and turn since it reorders. A shingled drive puts it into its media cache.
+    /// What a write costs that does not continue the stream: the drive must place it, for its spec's
+    /// share of seek and turn. A shingled drive puts it into its media cache.
     fn placing_ns(&mut self, start: u64, sequential: bool, (offset, bytes): (u64, u64)) -> u64 {
         let pristine = self.drain.dirty_bytes() == 0 && self.staircase.stage_bytes == 0;
         if sequential {
@@ -224,7 +224,7 @@ impl HddModel {
             self.ledger.note(start, start + rewrite_ns, DriveEventKind::BandRewrite);
             return rewrite_ns;
         }
-        if pristine { 0 } else { self.mechanics.reach_ns(start, offset) / 2 }
+        if pristine { 0 } else { self.mechanics.placing_ns(start, offset) }
     }
 
     /// A write with the cache off: it ends on the platter. In a stream each write has just missed

@@ -93,6 +93,9 @@ pub struct HddSpec {
     pub interface_rate: Sourced<BytesPerSecond>,
     /// Bytes that the drive reads on by itself after a read.
     pub read_ahead: Sourced<Bytes>,
+    /// What a buffered write that continues no stream costs, as a share of seek and turn. `None`: half of them (guess,
+    /// models §5.2: the drive sorts what it has buffered).
+    pub placing: Option<Sourced<Ppm>>,
     /// Is the write cache on? Off means every write pays the mechanics.
     pub write_cache: Sourced<bool>,
     /// A shingled drive's media cache.
@@ -100,9 +103,14 @@ pub struct HddSpec {
 }
 
 impl HddSpec {
+    /// What a buffered write that continues no stream costs, in millionths of seek and turn.
+    pub fn placing_ppm(&self) -> i64 {
+        self.placing.as_ref().map_or(500_000, |share| share.get().0)
+    }
+
     /// The first key whose value makes no sense, and why.
     pub(super) fn fault(&self) -> Option<(&'static str, &'static str)> {
-        let rules: [(&'static str, bool, &'static str); 14] = [
+        let rules: [(&'static str, bool, &'static str); 15] = [
             ("capacity", self.capacity.get().0 <= 1 << 50, "must be at most 1024TiB"),
             ("capacity", self.capacity.get().0 >= 1 << 20, "must be at least 1MiB"),
             ("rpm", (1_000..=30_000).contains(&self.rpm.get()), "must be 1000 to 30000"),
@@ -129,6 +137,7 @@ impl HddSpec {
                 in_share_range(self.mid_jitter.get(), self.mid_bias.get()),
                 "and mid_bias: 0% to 10%, -50% to 50%",
             ),
+            ("placing", (0..=10_000_000).contains(&self.placing_ppm()), "must be 0% to 1000%"),
         ];
         let times = [
             ("slow_stall", self.slow_stall.get()),
@@ -186,6 +195,7 @@ impl HddSpec {
             ("buffer_hit", self.buffer_hit.has_known_source()),
             ("interface_rate", self.interface_rate.has_known_source()),
             ("read_ahead", self.read_ahead.has_known_source()),
+            ("placing", self.placing.as_ref().is_none_or(Sourced::has_known_source)),
             ("write_cache", self.write_cache.has_known_source()),
             ("smr", smr_known),
         ]
