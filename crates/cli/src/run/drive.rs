@@ -3,7 +3,7 @@
 //! Fields of a result are told in experiments/README.md.
 
 use super::file;
-use super::values::{bytes, does, request_bytes, time};
+use super::values::{bytes, does, measured_time, request_bytes, sectors};
 use crate::replay::pace;
 use crate::toml_fault::Fault;
 use serde_json::{Map, Value, json};
@@ -68,7 +68,8 @@ pub(super) fn case(file: &file::Case, folder: &Path) -> Result<DriveCase, Fault>
     if let Some(fill) = file.fill.as_ref().filter(|_| fill_bytes > spec.capacity_bytes()) {
         return Err(Fault::at(fill, "it fills more than the drive has"));
     }
-    let duration = file.duration.as_ref().map(time).transpose()?.unwrap_or(Duration::from_s(60));
+    let duration =
+        file.duration.as_ref().map(measured_time).transpose()?.unwrap_or(Duration::from_s(60));
     if let Some(text) = file.duration.as_ref().filter(|_| duration == Duration::ZERO) {
         return Err(Fault::at(text, "some time passes while a drive is measured"));
     }
@@ -214,7 +215,13 @@ impl DriveCase {
             from_bytes,
             range_bytes,
             outstanding: outstanding as usize,
-            think_ns: file.think.as_ref().map(time).transpose()?.unwrap_or(Duration::ZERO).ns,
+            think_ns: file
+                .think
+                .as_ref()
+                .map(measured_time)
+                .transpose()?
+                .unwrap_or(Duration::ZERO)
+                .ns,
             requests,
             duration_ns: duration.ns,
         })
@@ -223,14 +230,14 @@ impl DriveCase {
     /// Where the range begins, and how long it is: to the end of the drive, if nothing is said.
     fn range(&self, file: &file::Stream) -> Result<(u64, u64), Fault> {
         let capacity_bytes = self.spec.capacity_bytes();
-        let from_bytes = file.from.as_ref().map(bytes).transpose()?.unwrap_or(0);
+        let from_bytes = file.from.as_ref().map(sectors).transpose()?.unwrap_or(0);
         if let Some(text) = file.from.as_ref().filter(|_| from_bytes >= capacity_bytes) {
             return Err(Fault::at(text, format!("the drive ends at {capacity_bytes} bytes")));
         }
         let Some(range) = &file.range else {
             return Ok((from_bytes, capacity_bytes - from_bytes));
         };
-        let range_bytes = bytes(range)?;
+        let range_bytes = sectors(range)?;
         if range_bytes == 0 || range_bytes > capacity_bytes - from_bytes {
             let text = format!("a range is above 0, and the drive ends at {capacity_bytes} bytes");
             return Err(Fault::at(range, text));
@@ -238,10 +245,11 @@ impl DriveCase {
         Ok((from_bytes, range_bytes))
     }
 
-    /// Is there something to read up to this byte? A hard drive reads any place alike.
+    /// Is there something to read in each place up to this byte? A hard drive reads any place alike. An SSD in part
+    /// use holds pages at random places, and answers for the others without its flash.
     fn holds(&self, end_bytes: u64) -> bool {
-        let is_empty = matches!(self.ssd_state, SsdState::Fresh | SsdState::SlcFull);
-        self.spec.kind() != DriveKind::Ssd || !is_empty || end_bytes <= self.fill_bytes
+        let is_whole = self.ssd_state == SsdState::Steady;
+        self.spec.kind() != DriveKind::Ssd || is_whole || end_bytes <= self.fill_bytes
     }
 
     /// RAM that it needs at most: the drive, and the copy of it that is measured.

@@ -105,6 +105,10 @@ fn mistakes_of_a_drive_alone_are_named() {
         ("requests = 2000", "range = \"0KiB\"", 16, "a range is above 0"),
         ("requests = 2000", "range = \"512\"", 16, "512"),
         ("requests = 2000", "from = \"10TB\"", 16, "the drive ends at"),
+        ("requests = 2000", "from = \"1000B\"", 16, "sectors of 512 bytes"),
+        ("requests = 2000", "range = \"5000B\"", 16, "sectors of 512 bytes"),
+        ("requests = 2000", "think = \"10000000000s\"", 16, "takes longer than 1000000s"),
+        ("duration = \"20s\"", "duration = \"10000000000s\"", 11, "takes longer than 1000000s"),
         ("requests = 2000", "range = \"2KiB\"", 13, "no room for a request"),
         ("requests = 2000", "near = \"2KiB\"", 13, "`near` goes with does = \"mix\""),
         ("size = \"4KiB\"", "size = \"0KiB\"", 15, "512 bytes to 32MiB"),
@@ -145,10 +149,16 @@ fn an_ssd_reads_only_what_was_written() {
                 .replace("requests =", "range = \"1GiB\"\nrequests ="),
         )
     };
-    for sound in ["", "ssd_state = \"used-50\"", "ssd_state = \"fresh\"\nfill = \"1GiB\""] {
+    for sound in
+        ["", "ssd_state = \"used-50\"\nfill = \"1GiB\"", "ssd_state = \"fresh\"\nfill = \"1GiB\""]
+    {
         of(sound).unwrap_or_else(|fault| panic!("{sound}: {}", fault.text));
     }
-    for wrong in ["ssd_state = \"fresh\"", "ssd_state = \"slc-full\"\nfill = \"1GB\""] {
+    for wrong in [
+        "ssd_state = \"fresh\"",
+        "ssd_state = \"used-50\"",
+        "ssd_state = \"slc-full\"\nfill = \"1GB\"",
+    ] {
         let fault = of(wrong).expect_err(wrong);
         assert!(fault.text.contains("it reads what was never written"), "{}", fault.text);
     }

@@ -1,10 +1,13 @@
 //! What the words of a case mean: bytes, times, and what a stream of requests does.
 
 use crate::toml_fault::Fault;
-use tandem_block::{Duration, Quantity};
+use tandem_block::{Duration, Quantity, SECTOR_BYTES};
 use tandem_engine::qos::cost::Kind;
 use tandem_traces::spell;
 use toml::Spanned;
+
+/// Nothing that is measured on a drive alone may take longer: sums of so many times stay far from overflow.
+const MEASURED_MAX: Duration = Duration::from_s(1_000_000);
 
 /// So many bytes.
 pub(super) fn bytes(text: &Spanned<String>) -> Result<u64, Fault> {
@@ -35,6 +38,24 @@ pub(super) fn does(word: &Spanned<String>, others: &[&'static str]) -> Result<Op
         let nearest = spell::nearest(does, names);
         Fault::at(word, format!("{does:?}; did you mean {nearest:?}?"))
     })
+}
+
+/// So many bytes of a drive: whole sectors.
+pub(super) fn sectors(text: &Spanned<String>) -> Result<u64, Fault> {
+    let bytes = bytes(text)?;
+    if !bytes.is_multiple_of(SECTOR_BYTES) {
+        return Err(Fault::at(text, "a drive has sectors of 512 bytes: a multiple of them"));
+    }
+    Ok(bytes)
+}
+
+/// So long, and no longer than what is measured may take.
+pub(super) fn measured_time(text: &Spanned<String>) -> Result<Duration, Fault> {
+    let time = time(text)?;
+    if time > MEASURED_MAX {
+        return Err(Fault::at(text, "nothing that is measured takes longer than 1000000s"));
+    }
+    Ok(time)
 }
 
 /// Bytes of a request.

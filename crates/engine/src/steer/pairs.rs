@@ -74,7 +74,9 @@ impl Steer for Pairs {
         let (mut ssds, mut hdds) = (std::mem::take(&mut self.ssds), std::mem::take(&mut self.hdds));
         ssds.extend(view.ssds.iter().filter(|ssd| self.of(ssd.device) == asked));
         hdds.extend(view.hdds.iter().filter(|hdd| self.of(hdd.device) == asked));
-        let shortest = ssds.iter().min_by_key(|ssd| (ssd.queue_length, ssd.device)).copied();
+        // a place that is fixed leaves no choice among the pair's SSDs
+        let open = ssds.iter().filter(|ssd| view.fixed_ssd.is_none_or(|it| it == ssd.device));
+        let shortest = open.min_by_key(|ssd| (ssd.queue_length, ssd.device)).copied();
         let mut decision = self.policies[asked].decide(&SteerView {
             // without an SSD in service it is as if that of the pair were full
             ssd_queue_length: shortest.map_or(u32::MAX, |ssd| ssd.queue_length),
@@ -211,6 +213,17 @@ mod tests {
         view.fixed_ssd = Some(DeviceId(1));
         let decision = mios_d(&[0, 1], &[2, 3]).decide(&view);
         assert_eq!(decision.target, Target::Log(DeviceId(3)));
+    }
+
+    /// Of two SSDs of a pair the one that has the place is looked at, though the other one is idle.
+    #[test]
+    fn the_queue_is_that_of_the_place() {
+        let (ssds, hdds) = ([ssd(0, 0), ssd(1, 0), ssd(2, 50)], [hdd(3), hdd(4)]);
+        let mut view = view(&ssds, &hdds);
+        for (place, want) in [(2, Target::Log(DeviceId(3))), (0, Target::ThisSsd(DeviceId(0)))] {
+            view.fixed_ssd = Some(DeviceId(place));
+            assert_eq!(mios_d(&[0, 1, 2], &[3, 4]).decide(&view).target, want, "{place}");
+        }
     }
 
     /// Each pair's own SSD sets its `L`.

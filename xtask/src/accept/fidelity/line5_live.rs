@@ -2,18 +2,20 @@
 //!
 //! Source: acceptance of fidelity, line 5. fio sends a job over NBD to a server on emulated drives. The server
 //! notes what it is asked, and when. The notes are replayed in virtual time, over the same drives and under the same
-//! policy. There processors take no time, so what a request costs in client and server is taken off the live mean:
+//! policy. There processors take no time, so the costs of client and server are measured with the same job over drives
+//! that answer at once, sent right before:
 //!
-//! - Client and socket: what fio measures beyond the server's own statistics of the same requests.
-//! - Server: what its statistics have of the same job over drives that answer at once, sent right before.
+//! - Server: its own statistics of that job. They are taken off its statistics over the emulated drives, and the rest is
+//!   compared with the replay: reads and writes each for themselves, and which share of the writes was redirected.
+//! - Client and socket: what fio measures beyond the server's statistics. This is no part of what is compared. But it may
+//!   not be more over emulated drives than over those that answer at once, beyond what the comparison allows.
 //!
 //! The drives take so many times as long as those that they are named after, and so do the pauses between bursts.
 //! Otherwise client and server take 4 ms of a request on two processors, and drives 0.2 ms. A tenth of the cost that is
 //! taken off is twice what is compared then (measured).
 //!
 //! A hard drive has one command at a time, and waits for the server between any two. What requests in its queue wait
-//! for that is no part of these costs, as drives that answer at once have no queues. It stays in the difference, and
-//! the stage `device` of both says how large it is for one command.
+//! for that is no part of these costs, as drives that answer at once have no queues. It stays in the difference.
 //!
 //! A server that waits for a processor answers late, which says nothing of it. The kernel tells how long it waited.
 //! Where that was too long, the job is sent again, and a row says so in the end.
@@ -32,8 +34,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Live and virtual means may differ by this much.
+/// Live and virtual means may differ by this much …
 const PERCENT_MAX: u64 = 15;
+/// … and the shares of writes that go to the hard drive by so many points.
+const POINTS_MAX: u64 = 5;
 /// What a server was asked, and when.
 const NOTES: &str = "asked.csv";
 /// The part of the volume that is filled, and that jobs read and write.
@@ -44,7 +48,7 @@ const FILLED_UNDER: &str = "ssd-first";
 const SSD: (&str, &str) = ("x25e", "8GiB");
 const HDD: (&str, &str) = ("wd100efax", "16GiB");
 /// They take so many times as long as their namesakes.
-const SLOWER: u32 = 20;
+const SLOWER: u32 = 10;
 /// The spec of drives that answer at once.
 const NULL: &str = "null";
 /// A job ends after this time, whatever it has sent: a hard drive alone would take minutes.
@@ -52,8 +56,10 @@ const JOB_MAX: &str = "90s";
 /// Bursts are sent at once, so many blocks each, whatever was answered of them: so many that drives take longer for
 /// them than a server can be late.
 const BURST_BLOCKS: u32 = 256;
-/// Between bursts: a tenth of a second, as often slower as the drives …
-const PAUSE_MS: u32 = 100 * SLOWER;
+/// Between bursts, as often longer as the drives take longer. A hard drive is flushed after each burst, which takes
+/// 200 ms of the drive that is not slow. If the next burst finds it busy, fio waits, and a replay does not: it sends what
+/// was sent, when it was sent. Then the least difference adds up from burst to burst, and means are of that alone …
+const PAUSE_MS: u32 = 300 * SLOWER;
 /// … which drives that answer at once do not need.
 const PAUSE_OF_NULL_MS: u32 = 100;
 /// A start of a server may take so long until the hard drives rest.
@@ -77,7 +83,7 @@ struct Job {
 const JOBS: [Job; 2] = [
     Job {
         name: "bursts of 4 KiB",
-        requests: &[("rw", "randwrite"), ("bs", "4k"), ("io_size", "24m")],
+        requests: &[("rw", "randwrite"), ("bs", "4k"), ("io_size", "16m")],
     },
     Job {
         name: "bursts of 4 to 64 KiB beside reads",
@@ -85,22 +91,26 @@ const JOBS: [Job; 2] = [
             ("rw", "randrw"),
             ("rwmixread", "50"),
             ("bssplit", "4k/70:16k/20:64k/10"),
-            ("io_size", "80m"),
+            ("io_size", "48m"),
         ],
     },
 ];
 
 impl Job {
     fn words(&self, fio: Fio, is_null: bool) -> Fio {
-        let pause_ms = if is_null { PAUSE_OF_NULL_MS } else { PAUSE_MS };
         let fio = self.requests.iter().fold(fio, |fio, (name, value)| fio.set(name, value));
         fio.set("randseed", 7)
             .set("runtime", JOB_MAX)
             .set("iodepth", BURST_BLOCKS)
-            .set("thinktime", format!("{pause_ms}ms"))
+            .set("thinktime", format!("{}ms", pause_ms(is_null)))
             .set("thinktime_blocks", BURST_BLOCKS)
             .set("thinktime_blocks_type", "issue")
     }
+}
+
+/// Between bursts of a job.
+fn pause_ms(is_null: bool) -> u32 {
+    if is_null { PAUSE_OF_NULL_MS } else { PAUSE_MS }
 }
 
 /// A policy, and how many SSDs it needs.
@@ -109,20 +119,28 @@ struct Policy {
     ssds: usize,
 }
 
-/// Mean latency of requests in nanoseconds, of that from their first command on, and how many there were.
+/// Mean latency of requests, and how many there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mean {
     ns: u64,
-    device_ns: u64,
     count: u64,
+}
+
+/// What the engine says of a job, live or in virtual time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    reads: Mean,
+    writes: Mean,
+    /// Writes that went to the hard drive's log.
+    redirected: u64,
 }
 
 /// What a job took over some drives: by fio, and by the server.
 #[derive(Clone, Copy, Debug)]
 struct Served {
-    client: Mean,
-    server: Mean,
-    /// How long the server waited for a processor, of the time of the job.
+    client_ns: u64,
+    server: Told,
+    /// How long the server waited for a processor, of the time of the job without its pauses.
     waited_permille: u64,
 }
 
@@ -132,7 +150,7 @@ struct Measured {
     live: Served,
     /// Over drives that answer at once.
     null: Served,
-    model: Mean,
+    model: Told,
 }
 
 pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
@@ -317,7 +335,8 @@ fn one(pools: &mut Pools, policy: &Policy, job: &Job) -> Result<Measured> {
     replay.arg("--hdd").arg(&hdd.spec).arg("--hdd-profile").arg(&hdd.profile);
     replay.args(["--ssd-size", ssd.size, "--hdd-size", hdd.size]).arg(notes);
     let replayed = printed(&mut replay)?;
-    Ok(Measured { live, null, model: mean_of(&replayed["runs"][0])? })
+    let run = &replayed["runs"][0];
+    Ok(Measured { live, null, model: told_of(run, run)? })
 }
 
 /// Waits until the start of a server is over: hard drives rest, and their buffers are empty. A replay begins so, too.
@@ -356,15 +375,19 @@ fn served(pool: &Pool, job: &Job, is_null: bool) -> Result<(Served, PathBuf)> {
     let took_ns = began.elapsed().as_nanos().max(1);
     let status: Value = serde_json::from_str(&pool.call(&["status", "--json"])?)?;
     server.stop()?;
-    let served = Served {
-        client: Mean { ns: answer.latency_ns, device_ns: 0, count: answer.requests },
-        server: mean_of(&status["latencies"])?,
-        waited_permille: (u128::from(waited_ns) * 1000 / took_ns) as u64,
-    };
-    if served.client.count != served.server.count {
+    let server_told = told_of(&status["latencies"], &status)?;
+    if answer.requests != server_told.count() {
         // what they have of different requests cannot be compared
-        bail!("fio sent {} requests, and the server had {}", answer.requests, served.server.count);
+        bail!("fio sent {} requests, and the server had {}", answer.requests, server_told.count());
     }
+    let pauses = answer.requests / u64::from(BURST_BLOCKS);
+    let pauses_ns = u128::from(pauses * u64::from(pause_ms(is_null))) * 1_000_000;
+    let busy_ns = took_ns.saturating_sub(pauses_ns).max(1);
+    let served = Served {
+        client_ns: answer.latency_ns,
+        server: server_told,
+        waited_permille: (u128::from(waited_ns) * 1000 / busy_ns) as u64,
+    };
     Ok((served, pool.folder().join(NOTES)))
 }
 
@@ -384,34 +407,61 @@ fn second_number(text: &str) -> Option<u64> {
     text.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Of reads and writes together.
-fn mean_of(latencies: &Value) -> Result<Mean> {
-    let (mut sum_ns, mut device_sum_ns, mut count) = (0, 0, 0);
-    for side in ["read", "write"] {
-        let of = &latencies[side];
-        let number = |number: &Value| {
-            number.as_u64().with_context(|| format!("no count or mean of {side}s in {of}"))
-        };
-        let requests = number(&of["count"])?;
-        sum_ns += number(&of["mean_ns"])? * requests;
-        device_sum_ns += number(&of["stages"]["device"]["mean_ns"])? * requests;
-        count += requests;
-    }
-    if count == 0 {
+/// What a status or a replay has: `latencies` by side, and `redirected` in `all`.
+fn told_of(latencies: &Value, all: &Value) -> Result<Told> {
+    let redirected = &all["redirected"]["requests"];
+    let told = Told {
+        reads: mean_of(latencies, "read")?,
+        writes: mean_of(latencies, "write")?,
+        redirected: redirected.as_u64().with_context(|| format!("redirected: {redirected}"))?,
+    };
+    if told.count() == 0 {
         bail!("no request was counted");
     }
-    Ok(Mean { ns: sum_ns / count, device_ns: device_sum_ns / count, count })
+    Ok(told)
+}
+
+fn mean_of(latencies: &Value, side: &str) -> Result<Mean> {
+    let of = &latencies[side];
+    let number = |number: &Value| {
+        number.as_u64().with_context(|| format!("no count or mean of {side}s in {of}"))
+    };
+    Ok(Mean { ns: number(&of["mean_ns"])?, count: number(&of["count"])? })
+}
+
+impl Told {
+    fn count(&self) -> u64 {
+        self.reads.count + self.writes.count
+    }
+
+    /// Of reads and writes together.
+    fn mean_ns(&self) -> u64 {
+        let sum = |of: &Mean| u128::from(of.ns) * u128::from(of.count);
+        let mean = (sum(&self.reads) + sum(&self.writes)) / u128::from(self.count().max(1));
+        u64::try_from(mean).unwrap_or(u64::MAX)
+    }
+
+    fn redirected_percent(&self) -> u64 {
+        self.redirected * 100 / self.writes.count.max(1)
+    }
 }
 
 impl Measured {
     /// What fio has beyond the server: of the job, and of the same over drives that answer at once.
     fn client_ns(&self) -> [u64; 2] {
-        [self.live, self.null].map(|it| it.client.ns.saturating_sub(it.server.ns))
+        [self.live, self.null].map(|it| it.client_ns.saturating_sub(it.server.mean_ns()))
     }
 
-    /// What is left of the live mean without the costs of client and server.
-    fn left_ns(&self) -> u64 {
-        self.live.client.ns.saturating_sub(self.client_ns()[0] + self.null.server.ns)
+    /// Reads and writes, as far as there are any: their name, the live mean without the server's cost, and the virtual
+    /// one, in nanoseconds.
+    fn sides(&self) -> impl Iterator<Item = (&'static str, u64, u64)> {
+        let side = |name, live: Mean, null: Mean, model: Mean| {
+            (live.count > 0).then(|| (name, live.ns.saturating_sub(null.ns), model.ns))
+        };
+        let (live, null, model) = (self.live.server, self.null.server, self.model);
+        let reads = side("reads", live.reads, null.reads, model.reads);
+        let writes = side("writes", live.writes, null.writes, model.writes);
+        reads.into_iter().chain(writes)
     }
 
     fn waited_permille(&self) -> u64 {
@@ -420,38 +470,51 @@ impl Measured {
 
     /// Near enough, of a server that had the processors.
     fn holds(&self) -> bool {
-        self.waited_permille() <= WAITED_PERMILLE_MAX && self.is_near()
+        self.waited_permille() <= WAITED_PERMILLE_MAX && self.faults().is_empty()
     }
 
-    fn is_near(&self) -> bool {
-        self.left_ns().abs_diff(self.model.ns) * 100 <= self.model.ns * PERCENT_MAX
+    /// What differs more than it may.
+    fn faults(&self) -> Vec<&'static str> {
+        let part = |ns: u64| ns * PERCENT_MAX / 100;
+        let [client_ns, of_null_ns] = self.client_ns();
+        let (live, model) = (self.live.server, self.model);
+        let counts = |of: Told| (of.reads.count, of.writes.count);
+        let far = self.sides().any(|(_, live, model)| live.abs_diff(model) > part(model));
+        let elsewhere = live.redirected_percent().abs_diff(model.redirected_percent()) > POINTS_MAX;
+        [
+            (counts(live) != counts(model), "other requests"),
+            (far, "latency"),
+            (elsewhere, "share redirected"),
+            (client_ns > of_null_ns + part(model.mean_ns()), "client and socket"),
+        ]
+        .into_iter()
+        .filter_map(|(differs, what)| differs.then_some(what))
+        .collect()
     }
 
     fn told(&self) -> String {
-        let us = |ns: u64| format!("{}.{} us", ns / 1000, ns % 1000 / 100);
-        let left = self.left_ns();
-        let percent = (left as f64 / self.model.ns.max(1) as f64 - 1.0) * 100.0;
+        let ms = |ns: u64| format!("{}.{:02}", ns / 1_000_000, ns % 1_000_000 / 10_000);
+        let sides = self.sides().map(|(name, live, model)| {
+            let percent = (live as f64 / model.max(1) as f64 - 1.0) * 100.0;
+            format!("{name} live {} ms, virtual {} ms, {percent:+.1} %", ms(live), ms(model))
+        });
+        let sides = sides.collect::<Vec<_>>().join("; ");
         let [client, of_null] = self.client_ns();
-        let waited = match self.waited_permille() {
-            permille if permille > WAITED_PERMILLE_MAX => {
-                "NOT QUIET: the server waited for a processor for"
-            }
-            _ => "the server waited for a processor for",
-        };
         let permille = self.waited_permille();
+        let quiet = if permille > WAITED_PERMILLE_MAX { "NOT QUIET: " } else { "" };
+        let faults = match self.faults() {
+            faults if faults.is_empty() => String::new(),
+            faults => format!("; differs: {}", faults.join(", ")),
+        };
         format!(
-            "live {}, virtual {}; costs: client and socket {} ({} over null drives), server {}; live without \
-             them {}, {percent:+.1} %; stage device live {}, virtual {}; {} requests live, {} virtual; {waited} {}.{} % of the time",
-            us(self.live.client.ns),
-            us(self.model.ns),
-            us(client),
-            us(of_null),
-            us(self.null.server.ns),
-            us(left),
-            us(self.live.server.device_ns),
-            us(self.model.device_ns),
-            self.live.server.count,
-            self.model.count,
+            "{sides}; redirected {} and {} %; taken off: server {} ms; client and socket {} ms ({} over null drives); \
+             {} requests; {quiet}waited for a processor {}.{} % of the time{faults}",
+            self.live.server.redirected_percent(),
+            self.model.redirected_percent(),
+            ms(self.null.server.mean_ns()),
+            ms(client),
+            ms(of_null),
+            self.live.server.count(),
             permille / 10,
             permille % 10
         )
@@ -463,33 +526,67 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn measured(live: u64, in_server: u64, model: u64) -> Measured {
-        let mean = |ns| Mean { ns, device_ns: ns / 2, count: 9 };
-        let served = |client, server| Served {
-            client: mean(client),
-            server: mean(server),
+    const MS: u64 = 1_000_000;
+
+    /// 9 reads and 9 writes of each; 3 of the writes were redirected.
+    fn measured(client_ms: u64, in_server_ms: u64, model_ms: u64) -> Measured {
+        let told = |ms: u64| {
+            let mean = Mean { ns: ms * MS, count: 9 };
+            Told { reads: mean, writes: mean, redirected: 3 }
+        };
+        let served = |client_ms: u64, server_ms| Served {
+            client_ns: client_ms * MS,
+            server: told(server_ms),
             waited_permille: 3,
         };
-        Measured { live: served(live, in_server), null: served(30_000, 9_000), model: mean(model) }
+        Measured {
+            live: served(client_ms, in_server_ms),
+            null: served(30, 9),
+            model: told(model_ms),
+        }
     }
 
     #[test]
     fn costs_are_taken_off_before_means_are_compared() {
-        let near = measured(170_000, 125_500, 101_500);
-        assert_eq!((near.client_ns(), near.left_ns()), ([44_500, 21_000], 116_500));
+        let near = measured(150, 125, 101);
+        assert_eq!(near.client_ns(), [25 * MS, 21 * MS]);
+        assert_eq!(near.sides().next(), Some(("reads", 116 * MS, 101 * MS)));
         assert!(near.holds(), "{}", near.told());
-        for part in
-            ["client and socket 44.5 us (21.0 us over null drives), server 9.0 us", "+14.8 %"]
-        {
+        for part in ["reads live 116.00 ms, virtual 101.00 ms, +14.9 %", "redirected 33 and 33 %"] {
             assert!(near.told().contains(part), "{part}: {}", near.told());
         }
-        assert!(!measured(170_000, 126_500, 101_500).holds(), "more than 15 %");
-        assert!(!measured(170_000, 95_000, 101_500).holds(), "less is not near either");
         let mut disturbed = near;
         disturbed.null.waited_permille = WAITED_PERMILLE_MAX + 1;
         assert!(!disturbed.holds(), "nobody knows what it would have been");
         assert!(disturbed.told().contains("NOT QUIET"), "{}", disturbed.told());
         assert!(!near.told().contains("NOT QUIET"), "{}", near.told());
+    }
+
+    /// Each way in which live and virtual can differ is seen.
+    #[test]
+    fn what_differs_is_named() {
+        let differs = |change: fn(&mut Measured)| {
+            let mut measured = measured(150, 125, 101);
+            change(&mut measured);
+            assert_eq!(measured.holds(), measured.faults().is_empty());
+            measured.faults()
+        };
+        assert!(differs(|_| {}).is_empty());
+        assert_eq!(differs(|it| it.live.server.writes.ns += 2 * MS), ["latency"], "more");
+        assert_eq!(
+            differs(|it| it.live.server.reads.ns -= 40 * MS),
+            ["latency", "client and socket"]
+        );
+        // as much slower here as it is faster there
+        let crosswise = |it: &mut Measured| {
+            it.live.server.reads.ns += 30 * MS;
+            it.live.server.writes.ns -= 30 * MS;
+        };
+        assert_eq!(differs(crosswise), ["latency"]);
+        assert_eq!(differs(|it| it.live.server.redirected = 4), ["share redirected"]);
+        assert_eq!(differs(|it| it.model.reads.count = 8), ["other requests"]);
+        // a server that holds its answers back does so unseen by its own statistics
+        assert_eq!(differs(|it| it.live.client_ns += 12 * MS), ["client and socket"]);
     }
 
     #[test]
@@ -511,14 +608,11 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_count_together() {
-        let side = |count: u64, mean_ns: u64| {
-            let device = json!({ "mean_ns": mean_ns / 2 });
-            json!({ "count": count, "mean_ns": mean_ns, "stages": { "device": device } })
-        };
-        let both = json!({ "read": side(1, 100), "write": side(3, 200) });
-        assert_eq!(mean_of(&both).unwrap(), Mean { ns: 175, device_ns: 87, count: 4 });
-        let none = json!({ "read": side(0, 0), "write": side(0, 0) });
-        assert!(mean_of(&none).is_err() && mean_of(&json!({})).is_err());
+    fn both_sides_and_what_was_redirected_are_read() {
+        let side = |count: u64, mean_ns: u64| json!({ "count": count, "mean_ns": mean_ns });
+        let of = |reads, writes| json!({ "read": side(reads, 100), "write": side(writes, 200), "redirected": { "requests": 2 } });
+        let told = told_of(&of(1, 3), &of(1, 3)).unwrap();
+        assert_eq!((told.mean_ns(), told.count(), told.redirected_percent()), (175, 4, 66));
+        assert!(told_of(&of(0, 0), &of(0, 0)).is_err() && told_of(&json!({}), &json!({})).is_err());
     }
 }
