@@ -128,7 +128,7 @@ struct Mean {
 
 /// What the engine says of a job, live or in virtual time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Told {
+struct Answered {
     reads: Mean,
     writes: Mean,
     /// Writes that went to the hard drive's log.
@@ -139,7 +139,7 @@ struct Told {
 #[derive(Clone, Copy, Debug)]
 struct Served {
     client_ns: u64,
-    server: Told,
+    server: Answered,
     /// How long the server waited for a processor, of the time of the job without its pauses.
     waited_permille: u64,
 }
@@ -150,7 +150,7 @@ struct Measured {
     live: Served,
     /// Over drives that answer at once.
     null: Served,
-    model: Told,
+    model: Answered,
 }
 
 pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
@@ -336,7 +336,7 @@ fn one(pools: &mut Pools, policy: &Policy, job: &Job) -> Result<Measured> {
     replay.args(["--ssd-size", ssd.size, "--hdd-size", hdd.size]).arg(notes);
     let replayed = printed(&mut replay)?;
     let run = &replayed["runs"][0];
-    Ok(Measured { live, null, model: told_of(run, run)? })
+    Ok(Measured { live, null, model: answered_of(run, run)? })
 }
 
 /// Waits until the start of a server is over: hard drives rest, and their buffers are empty. A replay begins so, too.
@@ -375,17 +375,17 @@ fn served(pool: &Pool, job: &Job, is_null: bool) -> Result<(Served, PathBuf)> {
     let took_ns = began.elapsed().as_nanos().max(1);
     let status: Value = serde_json::from_str(&pool.call(&["status", "--json"])?)?;
     server.stop()?;
-    let server_told = told_of(&status["latencies"], &status)?;
-    if answer.requests != server_told.count() {
+    let answered = answered_of(&status["latencies"], &status)?;
+    if answer.requests != answered.count() {
         // what they have of different requests cannot be compared
-        bail!("fio sent {} requests, and the server had {}", answer.requests, server_told.count());
+        bail!("fio sent {} requests, and the server had {}", answer.requests, answered.count());
     }
     let pauses = answer.requests / u64::from(BURST_BLOCKS);
     let pauses_ns = u128::from(pauses * u64::from(pause_ms(is_null))) * 1_000_000;
     let busy_ns = took_ns.saturating_sub(pauses_ns).max(1);
     let served = Served {
         client_ns: answer.latency_ns,
-        server: server_told,
+        server: answered,
         waited_permille: (u128::from(waited_ns) * 1000 / busy_ns) as u64,
     };
     Ok((served, pool.folder().join(NOTES)))
@@ -408,9 +408,9 @@ fn second_number(text: &str) -> Option<u64> {
 }
 
 /// What a status or a replay has: `latencies` by side, and `redirected` in `all`.
-fn told_of(latencies: &Value, all: &Value) -> Result<Told> {
+fn answered_of(latencies: &Value, all: &Value) -> Result<Answered> {
     let redirected = &all["redirected"]["requests"];
-    let told = Told {
+    let told = Answered {
         reads: mean_of(latencies, "read")?,
         writes: mean_of(latencies, "write")?,
         redirected: redirected.as_u64().with_context(|| format!("redirected: {redirected}"))?,
@@ -429,7 +429,7 @@ fn mean_of(latencies: &Value, side: &str) -> Result<Mean> {
     Ok(Mean { ns: number(&of["mean_ns"])?, count: number(&of["count"])? })
 }
 
-impl Told {
+impl Answered {
     fn count(&self) -> u64 {
         self.reads.count + self.writes.count
     }
@@ -478,7 +478,7 @@ impl Measured {
         let part = |ns: u64| ns * PERCENT_MAX / 100;
         let [client_ns, of_null_ns] = self.client_ns();
         let (live, model) = (self.live.server, self.model);
-        let counts = |of: Told| (of.reads.count, of.writes.count);
+        let counts = |of: Answered| (of.reads.count, of.writes.count);
         let far = self.sides().any(|(_, live, model)| live.abs_diff(model) > part(model));
         let elsewhere = live.redirected_percent().abs_diff(model.redirected_percent()) > POINTS_MAX;
         [
@@ -532,7 +532,7 @@ mod tests {
     fn measured(client_ms: u64, in_server_ms: u64, model_ms: u64) -> Measured {
         let told = |ms: u64| {
             let mean = Mean { ns: ms * MS, count: 9 };
-            Told { reads: mean, writes: mean, redirected: 3 }
+            Answered { reads: mean, writes: mean, redirected: 3 }
         };
         let served = |client_ms: u64, server_ms| Served {
             client_ns: client_ms * MS,
@@ -611,8 +611,11 @@ mod tests {
     fn both_sides_and_what_was_redirected_are_read() {
         let side = |count: u64, mean_ns: u64| json!({ "count": count, "mean_ns": mean_ns });
         let of = |reads, writes| json!({ "read": side(reads, 100), "write": side(writes, 200), "redirected": { "requests": 2 } });
-        let told = told_of(&of(1, 3), &of(1, 3)).unwrap();
+        let told = answered_of(&of(1, 3), &of(1, 3)).unwrap();
         assert_eq!((told.mean_ns(), told.count(), told.redirected_percent()), (175, 4, 66));
-        assert!(told_of(&of(0, 0), &of(0, 0)).is_err() && told_of(&json!({}), &json!({})).is_err());
+        assert!(
+            answered_of(&of(0, 0), &of(0, 0)).is_err()
+                && answered_of(&json!({}), &json!({})).is_err()
+        );
     }
 }
