@@ -48,7 +48,7 @@ const FILLED_UNDER: &str = "ssd-first";
 const SSD: (&str, &str) = ("x25e", "8GiB");
 const HDD: (&str, &str) = ("wd100efax", "16GiB");
 /// They take so many times as long as their namesakes.
-const SLOWER: u32 = 10;
+const SLOWER: u32 = 20;
 /// The spec of drives that answer at once.
 const NULL: &str = "null";
 /// A job ends after this time, whatever it has sent: a hard drive alone would take minutes.
@@ -83,7 +83,7 @@ struct Job {
 const JOBS: [Job; 2] = [
     Job {
         name: "bursts of 4 KiB",
-        requests: &[("rw", "randwrite"), ("bs", "4k"), ("io_size", "16m")],
+        requests: &[("rw", "randwrite"), ("bs", "4k"), ("io_size", "8m")],
     },
     Job {
         name: "bursts of 4 to 64 KiB beside reads",
@@ -91,7 +91,7 @@ const JOBS: [Job; 2] = [
             ("rw", "randrw"),
             ("rwmixread", "50"),
             ("bssplit", "4k/70:16k/20:64k/10"),
-            ("io_size", "48m"),
+            ("io_size", "24m"),
         ],
     },
 ];
