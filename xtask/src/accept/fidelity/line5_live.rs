@@ -64,9 +64,11 @@ const PAUSE_MS: u32 = 300 * SLOWER;
 const PAUSE_OF_NULL_MS: u32 = 100;
 /// A start of a server may take so long until the hard drives rest.
 const READY_MAX: Duration = Duration::from_secs(120);
-/// The server may wait so long for a processor, of the time of a job. On a quiet machine of two processors it waits
-/// for 30 to 80, since it shares them with fio and with the kernel's threads that write files. Beside builds it waits
-/// for 400 (measured).
+/// A hard drive that rested for so long has emptied its buffer: ten times `idle` of its spec, times `SLOWER`.
+const EMPTY_AFTER: Duration = Duration::from_millis(500 * SLOWER as u64);
+/// The server may wait so long for a processor, of the time of a job without its pauses. On a quiet machine of two
+/// processors it waited for 76 in a job of `mios-d` (measured), since it shares them with fio and with the kernel's
+/// threads that write files.
 const WAITED_PERMILLE_MAX: u64 = 100;
 /// A job whose server waited longer is sent again, so many times in all …
 const ATTEMPTS: usize = 3;
@@ -355,14 +357,18 @@ fn begin(pool: &Pool) -> Result<()> {
     }
 }
 
-/// By a status: is every hard drive at rest, and its next write fast?
+/// By a status: has every hard drive rested for so long that its buffer is empty? Where nobody controls the buffer, its
+/// state is `off`.
 fn is_ready(status: &Value) -> bool {
     let all = |list: &str, holds: fn(&Value) -> bool| {
         let list = status[list].as_array();
         list.is_some_and(|list| list.iter().filter(|one| !one.is_null()).all(holds))
     };
-    all("rest", |one| one["awake_for"].is_null())
-        && all("controllers", |one| one["state"] == "fast")
+    let rests = |one: &Value| {
+        let idle = one["idle_ns"].as_u64().map(Duration::from_nanos);
+        one["awake_for"].is_null() && idle.is_some_and(|idle| idle >= EMPTY_AFTER)
+    };
+    all("rest", rests) && all("controllers", |one| one["state"] == "fast" || one["state"] == "off")
 }
 
 /// Sends the job to a server over this pool; what it took, and the server's notes.
@@ -591,13 +597,17 @@ mod tests {
 
     #[test]
     fn a_job_begins_when_the_drives_rest() {
-        let status = |awake_for: Value, state: &str| {
-            let rest = json!([null, { "idle_ns": 5, "awake_for": awake_for }]);
+        let status = |awake_for: Value, idle: Duration, state: &str| {
+            let idle_ns = idle.as_nanos() as u64;
+            let rest = json!([null, { "idle_ns": idle_ns, "awake_for": awake_for }]);
             json!({ "rest": rest, "controllers": [null, { "state": state }] })
         };
-        assert!(is_ready(&status(Value::Null, "fast")));
-        assert!(!is_ready(&status(json!("flush"), "fast")) && !is_ready(&json!({})));
-        assert!(!is_ready(&status(Value::Null, "draining")));
+        for state in ["fast", "off"] {
+            assert!(is_ready(&status(Value::Null, EMPTY_AFTER, state)), "{state}");
+        }
+        assert!(!is_ready(&status(Value::Null, EMPTY_AFTER / 2, "off")));
+        assert!(!is_ready(&status(Value::Null, EMPTY_AFTER, "draining")));
+        assert!(!is_ready(&status(json!("flush"), EMPTY_AFTER, "fast")) && !is_ready(&json!({})));
     }
 
     #[test]
