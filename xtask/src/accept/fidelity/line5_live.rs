@@ -397,13 +397,17 @@ fn served(pool: &Pool, job: &Job, is_null: bool) -> Result<(Served, PathBuf)> {
     Ok((served, pool.folder().join(NOTES)))
 }
 
-/// How long the threads of a process have been ready to run without a processor.
+/// How long the threads of a process have been ready to run without a processor. One that ends meanwhile counts nothing.
 fn waited_ns(process: u32) -> Result<u64> {
-    let mut sum_ns = 0;
+    let (mut sum_ns, mut threads) = (0, 0);
     for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
         let path = thread?.path().join("schedstat");
-        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
         sum_ns += second_number(&text).with_context(|| format!("{}: {text:?}", path.display()))?;
+        threads += 1;
+    }
+    if threads == 0 {
+        bail!("the kernel does not tell how long process {process} waited (schedstat)");
     }
     Ok(sum_ns)
 }
@@ -614,7 +618,13 @@ mod tests {
     fn the_kernel_says_how_long_a_process_waited() {
         assert_eq!(second_number("12 345 6\n"), Some(345));
         assert_eq!(second_number("12"), None);
-        assert!(waited_ns(std::process::id()).is_ok());
+        // while threads end
+        for _ in 0..200 {
+            let ends = std::thread::spawn(|| {});
+            assert!(waited_ns(std::process::id()).is_ok());
+            ends.join().expect("it does nothing");
+        }
+        assert!(waited_ns(u32::MAX).is_err());
     }
 
     #[test]
