@@ -147,6 +147,31 @@ fn what_leaves_the_cache_is_written_nowhere() {
     assert_eq!((stats.tiers.demoted_blocks, stats.moves), (0, 0));
 }
 
+/// The log is the place that a lost SSD cannot take. So it stays one when a read brings a copy.
+#[test]
+fn what_a_read_brings_is_a_copy_of_the_log() {
+    let mut pool = Pool::new(4, 20);
+    for extent in 0..6 {
+        pool.write(extent);
+        pool.rest(5);
+    }
+    let in_log = |pool: &Pool, extent| pool.places(extent) == (false, true, false);
+    let left = (0..6).find(|&extent| in_log(&pool, extent)).expect("two had to leave");
+    let log = pool.entry(left * EXTENT_BLOCKS).log;
+    pool.ask(Op::Read, (left * EXTENT_BLOCKS, EXTENT_BLOCKS));
+    pool.rest(5);
+    assert_eq!(pool.places(left), IN_BOTH);
+    assert_eq!(pool.entry(left * EXTENT_BLOCKS).log, log, "it was written nowhere else");
+    let moved = pool.sim.engine.stats().moves;
+    // others make it leave again, which costs no write
+    for extent in 6..12 {
+        pool.write(extent);
+        pool.rest(5);
+    }
+    assert!(in_log(&pool, left), "{:?}", pool.places(left));
+    assert_eq!(pool.sim.engine.stats().moves, moved);
+}
+
 /// 16 segments of distinct blocks go through a log of fewer.
 #[test]
 fn a_copy_is_one_of_the_home_when_the_log_was_cleaned() {

@@ -483,6 +483,14 @@ impl Map {
         true
     }
 
+    /// Adds an SSD slot as a copy of a place in a log that its drive was flushed for. Returns false if the block lies
+    /// otherwise: the SSD is its place then.
+    pub(crate) fn add_copy_of_log(&mut self, block: Logical, ssd: Slot, checksum: u32) -> bool {
+        self.leaves.state(block) == entry::LOG
+            && self.is_safe_in_log(block)
+            && self.add_copy(block, (self.entry(block).log, ssd), checksum)
+    }
+
     /// Queues blocks for the next batch: what must settle first is told by where `slot` lies, or
     /// nothing must if it is `NONE` or `durable`.
     #[inline]

@@ -133,7 +133,10 @@ impl Tiers {
         }
         let exclusive =
             self.config.as_ref().is_some_and(|s| s.tier.get(names::EXCLUSIVE.name) == 1);
-        let is_copy = !exclusive && map.add_copy_of_home(block, slot, checksum);
+        // what its tier keeps in two places stays in a log, as it stays at home
+        let is_alone = exclusive || self.share.as_ref().is_some_and(|it| it.space.keeps(block));
+        let is_copy = !exclusive && map.add_copy_of_home(block, slot, checksum)
+            || !is_alone && map.add_copy_of_log(block, slot, checksum);
         if !is_copy {
             map.assign(block, slot, checksum);
         }
