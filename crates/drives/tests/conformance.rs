@@ -170,11 +170,11 @@ fn answers_are_pinned() {
     assert_eq!(answers, pinned, "left is what the models answer now");
 }
 const PINNED: &str = "\
-    960evo 35dc9b007476f0a3
-    960evo-bcw b8f818a4e44717c3
-    960evo-bcw-85us 7abebfff15040087
-    660p 81fa2ba80440877b
-    sm961 362f0fb8286c30e0
+    960evo 18a9f7bc4dcf9462
+    960evo-bcw 5ee510d86c47db49
+    960evo-bcw-85us f7f449d0ee455bf5
+    660p dfa8680409be5ed6
+    sm961 eda50aa01b268a05
     x25e d058e0333318157d
     510 f12c2fa7f1d75482
     vertex3 8993024f7c01656e

@@ -68,6 +68,8 @@ pub struct SsdSpec {
     pub over_provisioning: Sourced<Ppm>,
     /// Units that work in parallel.
     pub dies: Sourced<u32>,
+    /// Units of one die that can be read at once; a program or an erase takes the whole die. `None`: 1.
+    pub planes: Option<Sourced<u32>>,
     /// Bytes that one die programs at once.
     pub unit: Sourced<Bytes>,
     /// Bytes that one die erases at once.
@@ -126,6 +128,11 @@ impl SsdSpec {
         self.link_shared.get() && self.link_in_order.as_ref().is_none_or(Sourced::get)
     }
 
+    /// Units of one die that can be read at once.
+    pub fn planes(&self) -> u32 {
+        self.planes.as_ref().map_or(1, Sourced::get)
+    }
+
     /// Least time between the answers of two writes that follow no stream, in ns; 0: none.
     pub fn scattered_write_ns(&self) -> u64 {
         self.scattered_write.as_ref().map_or(0, |time| time.get().0)
@@ -164,7 +171,7 @@ impl SsdSpec {
         let (unit, block) = (self.unit.get().0, self.block.get().0);
         let dies = u64::from(self.dies.get());
         let gc = &self.gc;
-        let rules: [(&'static str, bool, &'static str); 14] = [
+        let rules: [(&'static str, bool, &'static str); 15] = [
             ("capacity", (1 << 20..=8 << 40).contains(&capacity), "must be 1MiB to 8TiB"),
             (
                 "over_provisioning",
@@ -172,6 +179,7 @@ impl SsdSpec {
                 "must be 0% to 400%",
             ),
             ("dies", (1..=1024).contains(&dies), "must be 1 to 1024"),
+            ("planes", (1..=64).contains(&self.planes()), "must be 1 to 64"),
             (
                 "unit",
                 (BLOCK_BYTES..=1 << 20).contains(&unit) && unit.is_multiple_of(BLOCK_BYTES),
@@ -268,6 +276,7 @@ impl SsdSpec {
             && gc.batch_lines.has_known_source()
             && gc.high_lines.has_known_source()
             && gc.gap_pages.has_known_source();
+        let planes_known = self.planes.as_ref().is_none_or(Sourced::has_known_source);
         let suspend_known = self.suspend.as_ref().is_none_or(|suspend| {
             suspend.wait.has_known_source()
                 && suspend.cost.has_known_source()
@@ -283,6 +292,7 @@ impl SsdSpec {
             ("capacity", self.capacity.has_known_source()),
             ("over_provisioning", self.over_provisioning.has_known_source()),
             ("dies", self.dies.has_known_source()),
+            ("planes", planes_known),
             ("unit", self.unit.has_known_source()),
             ("block", self.block.has_known_source()),
             ("read", self.read.has_known_source()),

@@ -33,6 +33,7 @@ pub struct SsdModel {
     map: FlashMap,
     dies: Dies,
     die_of: Divider,
+    plane_of: Divider,
     die_count: u32,
     /// The die that takes the next unit.
     next_die: u32,
@@ -97,7 +98,8 @@ impl SsdModel {
         map.fill(state, spec.gc.low_lines.get() as usize, &mut Rng::new(seed));
         SsdModel {
             map,
-            dies: Dies::new(spec.dies.get(), spec.suspend.as_ref()),
+            dies: Dies::new(spec.dies.get(), spec.planes(), spec.suspend.as_ref()),
+            plane_of: Divider::new(spec.planes()),
             die_of: Divider::new(spec.dies.get()),
             die_count: spec.dies.get(),
             next_die: 0,
@@ -215,11 +217,18 @@ impl SsdModel {
         if let Some(physical) = self.map.find(page) {
             let place = self.map.locate(physical);
             if place.host_unit == NO_UNIT || !self.buffer.holds(place.host_unit, at_ns) {
-                let die = self.die_of.divide(place.unit_in_line).1;
+                let die = self.place_on_dies(place.unit_in_line);
                 return self.dies.read(die, at_ns, self.read_ns + self.page_transfer_ns);
             }
         }
         0
+    }
+
+    /// The die of a unit of a line, and the plane: units go to the dies in turn, and those of a die to its planes.
+    #[inline]
+    fn place_on_dies(&self, unit_in_line: u32) -> (u32, u32) {
+        let (row, die) = self.die_of.divide(unit_in_line);
+        (die, self.plane_of.divide(row).1)
     }
 
     /// The open unit is full, and all its pages have arrived at `at_ns`. Returns when it will be
@@ -316,7 +325,7 @@ impl SsdModel {
             if place.host_unit != NO_UNIT && self.buffer.holds(place.host_unit, begun) {
                 continue;
             }
-            let die = self.die_of.divide(place.unit_in_line).1;
+            let die = self.place_on_dies(place.unit_in_line);
             let busy_ns = self.read_ns + self.page_transfer_ns * u64::from(count);
             ready = ready.max(self.dies.read(die, begun, busy_ns));
         }
