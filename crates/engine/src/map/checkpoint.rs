@@ -51,12 +51,16 @@ impl Map {
         }
         let left = self.displaced.of_group(group);
         let mut left = left.as_slice();
-        let mut next = self.leaves.next_in_slot(first, end);
-        while let Some(block) = left.first().map(|item| item.0).into_iter().chain(next).min() {
+        let current = self.current_of(first, end);
+        image.slots.reserve(current.len());
+        let mut current = current.iter().peekable();
+        let next = |left: &[(Logical, Slot)], current: Option<&&(Logical, Entry)>| {
+            left.first().map(|item| item.0).into_iter().chain(current.map(|item| item.0)).min()
+        };
+        while let Some(block) = next(left, current.peek()) {
             let mut recorded = Recorded::default();
-            if next == Some(block) {
-                self.gather_current(block, &mut recorded);
-                next = self.leaves.next_in_slot(block + 1, end);
+            if let Some((_, entry)) = current.next_if(|item| item.0 == block) {
+                self.gather_current(block, entry, &mut recorded);
             }
             while let Some((_, slot)) = left.first().filter(|item| item.0 == block) {
                 self.gather(*slot, &mut recorded);
@@ -69,8 +73,22 @@ impl Map {
         (image, counts)
     }
 
-    fn gather_current(&self, block: Logical, recorded: &mut Recorded) {
-        let entry = self.leaves.get(block);
+    /// Blocks of a group that lie in slots, or under fragments. Memory is asked for what is known of all their slots
+    /// at once: in a large pool each is somewhere else.
+    fn current_of(&self, first: Logical, end: Logical) -> Vec<(Logical, Entry)> {
+        let mut current = Vec::with_capacity((end - first) as usize);
+        let mut next = self.leaves.next_in_slot(first, end);
+        while let Some(block) = next {
+            let entry = self.leaves.get(block);
+            let slots = [entry.ssd, entry.log].into_iter().filter(|slot| *slot != NONE);
+            slots.for_each(|slot| self.slots.prefetch_recorded(slot));
+            current.push((block, entry));
+            next = self.leaves.next_in_slot(block + 1, end);
+        }
+        current
+    }
+
+    fn gather_current(&self, block: Logical, entry: &Entry, recorded: &mut Recorded) {
         let (log, ssd) = (entry.log, entry.ssd);
         let is_in_log = log != NONE && self.slots.is_recorded(log) && self.is_safe_in_log(block);
         let ssd = if is_in_log { NONE } else { ssd };

@@ -218,6 +218,13 @@ impl Slots {
         drive.current.prefetch(at);
     }
 
+    /// Asks memory whether a record names a slot.
+    #[inline]
+    pub(crate) fn prefetch_recorded(&self, slot: Slot) {
+        let (drive, at) = split(slot);
+        self.drives[drive].recorded.prefetch(at);
+    }
+
     /// Gives the slot to a logical block.
     #[inline]
     pub(crate) fn assign(&mut self, slot: Slot, owner: Logical) {
