@@ -260,7 +260,7 @@ impl Engine {
             io,
         );
         store.deferred_free.release_freed(&mut store.map, io);
-        migration.tail_copies.rescue_tails(io, &mut store.map, requests);
+        migration.tail_copies.rescue_tails(io, &mut store.map, &mut store.commit, requests);
         store.run_lagging(volumes, migration, replicas, io);
         migration.tail_copies.probe_failed(
             requests,

@@ -18,6 +18,7 @@ pub(crate) mod allocator;
 pub(crate) mod attributes;
 mod audit;
 pub(crate) mod batches;
+pub(crate) mod beside_logs;
 pub(crate) mod bits;
 pub(crate) mod changes;
 pub(crate) mod checkpoint;
@@ -481,14 +482,6 @@ impl Map {
         self.assign_whole(ssd, block, checksum);
         self.leaves.replace(block, Entry { ssd, ..entry });
         true
-    }
-
-    /// Adds an SSD slot as a copy of a place in a log that its drive was flushed for. Returns false if the block lies
-    /// otherwise: the SSD is its place then.
-    pub(crate) fn add_copy_of_log(&mut self, block: Logical, ssd: Slot, checksum: u32) -> bool {
-        self.leaves.state(block) == entry::LOG
-            && self.is_safe_in_log(block)
-            && self.add_copy(block, (self.entry(block).log, ssd), checksum)
     }
 
     /// Queues blocks for the next batch: what must settle first is told by where `slot` lies, or

@@ -14,8 +14,9 @@ mod steps;
 use crate::device::{HddFlush, TailItem};
 use crate::io::DeviceIo;
 use crate::log::read_back::ReadBack;
+use crate::map::beside_logs::leave_log;
 use crate::map::entry::{LOG, SSD};
-use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
+use crate::map::{Logical, Map, NONE, Run, Slot, SlotRegion, Touch};
 use crate::metadata_replica::MetadataReplica;
 use crate::migration::moves::Moves;
 use crate::migration::read_back::names;
@@ -29,10 +30,13 @@ use crate::store::Store;
 use crate::store::commit::Commit;
 use crate::store::reuse::DeferredFree;
 use crate::tiering::Tiers;
+use std::ops::Range;
 use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
 
 /// Tail copies in flight at once.
 const COPIES_IN_FLIGHT_MAX: usize = 16;
+/// Places in logs that died and are given up at once, about.
+const LEFT_MAX: usize = 4096;
 /// Number of a write that its drive does not keep volatile.
 const IN_NO_TAIL: u64 = u64::MAX;
 
@@ -43,6 +47,8 @@ pub(crate) struct TailCopies {
     under_way: Vec<(TailCopy, PayloadId)>,
     /// What a drive that failed holds unflushed is not yet safe.
     rescue_wanted: bool,
+    /// Logs that died with their drives, as far as copies beside them were not yet looked for.
+    lost_logs: Vec<Range<Slot>>,
 }
 
 /// Blocks that a log has just taken.
@@ -67,6 +73,34 @@ impl TailCopies {
     /// A drive failed: what it holds unflushed is copied as soon as there is space.
     pub(crate) fn want_rescue(&mut self) {
         self.rescue_wanted = true;
+    }
+
+    /// A drive died. A copy on an SSD beside a place in its log stands alone, and the journal has to say so: a start
+    /// believes the log, which is nowhere by then.
+    pub(crate) fn lose_log(&mut self, device: DeviceId, map: &Map) {
+        let regions = map.slots().regions().iter();
+        let lost = regions.filter(|region| region.is_log && region.device == device);
+        self.lost_logs.extend(lost.map(SlotRegion::slots));
+    }
+
+    /// Gives up places in logs that died, some between two commits.
+    pub(crate) fn leave_lost_logs(&mut self, map: &mut Map, commit: &mut Commit, io: &DeviceIo) {
+        while let Some(log) = self.lost_logs.last_mut() {
+            if map.displaced_count() > LEFT_MAX {
+                return; // the commit under way takes them, and a turn follows
+            }
+            let (first, count) = (log.start, LEFT_MAX.min((log.end - log.start) as usize));
+            log.start += count as u64;
+            if log.is_empty() {
+                self.lost_logs.pop();
+            }
+            let owners: Vec<_> = map.slots().log_owners((first, count as u64)).collect();
+            for (slot, block) in owners {
+                if leave_log(map, block, slot) {
+                    commit.note_pending(io.now());
+                }
+            }
+        }
     }
 
     /// A copy has ended; returns the buffer that it was written from.
@@ -228,8 +262,10 @@ impl TailCopies {
         &mut self,
         io: &mut DeviceIo,
         map: &mut Map,
+        commit: &mut Commit,
         requests: &mut Requests,
     ) {
+        self.leave_lost_logs(map, commit, io);
         if !self.rescue_wanted || io.ssds().is_empty() {
             return;
         }
@@ -379,6 +415,7 @@ impl TailCopies {
             // a flush of the drive that came first has made durable the log place: that alone is enough, unless a
             // tier wants the copy; or the place holds something newer by now
             let is_tail = holds(map, io, log, copy.write);
+            let is_dead = io[map.slots().region(log).device].is_out();
             let taken = status.is_ok()
                 && (is_tail || (copy.stays && tiers.holds(block)))
                 && (map.add_copy(block, (log, ssd), checksum)
@@ -387,7 +424,7 @@ impl TailCopies {
                 map.touch(Touch { logical: block, count: 1 }, ssd, false);
                 if is_tail {
                     leave_failed_log(block, log, map, io);
-                } else {
+                } else if !(is_dead && leave_log(map, block, log)) {
                     io.stats_mut().copies_beside_logs += 1;
                 }
             } else {

@@ -4,9 +4,10 @@ use super::{Arrivals, Begun, PROMOTING_MAX, Part, Promotion, RUN_BLOCKS_MAX, Sta
 use crate::device::{Class, Job};
 use crate::io::{DeviceIo, Phase};
 use crate::ledger::Ledger;
+use crate::map::beside_logs::{add_copy_of_log, leave_log};
 use crate::map::checksums::BlockChecksums;
 use crate::map::entry::{HOME, LOG, SSD};
-use crate::map::{Logical, Map, Run, Slot, Touch};
+use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::owner::{Ended, MigrationIo, Owner};
 use crate::policy::Policy;
@@ -136,11 +137,16 @@ impl Tiers {
         // what its tier keeps in two places stays in a log, as it stays at home
         let is_alone = exclusive || self.share.as_ref().is_some_and(|it| it.space.keeps(block));
         let is_copy = !exclusive && map.add_copy_of_home(block, slot, checksum)
-            || !is_alone && map.add_copy_of_log(block, slot, checksum);
+            || !is_alone && add_copy_of_log(map, block, slot, checksum);
         if !is_copy {
             map.assign(block, slot, checksum);
         }
         map.touch(Touch { logical: block, count: 1 }, slot, false);
+        // its drive may have died since it was read
+        let log = map.entry(block).log;
+        if log != NONE && io[map.slots().region(log).device].is_out() {
+            leave_log(map, block, log);
+        }
         commit.note_pending(io.now());
         io.stats_mut().tiers.came_blocks += 1;
         true
