@@ -393,6 +393,7 @@ impl Engine {
             .min(store.metadata_replica.due(io))
             .min(store.metadata_replica.controllers_due(io))
             .min(migration.tail_copies.probe_due(io))
+            .min(migration.tail_copies.lost_logs_due())
             .min(moves_due)
             .min(migration.evacuation.drain_due(&store.commit, &migration.moves, io))
             .min(policy.limits_due(io))

@@ -19,7 +19,7 @@ pub struct Population {
 
 impl Population {
     /// In a log and on an SSD: copies of tails, and those that stay.
-    pub(super) fn log_copies(&self) -> u64 {
+    pub(crate) fn log_copies(&self) -> u64 {
         self.log_copies
     }
 

@@ -17,10 +17,7 @@ impl MetadataHomes {
     /// A drive failed a write, or a flush: it is read only from now on.
     pub(crate) fn fault(&mut self, device: DeviceId, error: IoError, io: &mut DeviceIo) {
         if !io[device].is_faulted() && self.sound_homes(io) != [device] {
-            // a drive that says it is dead answers no read either
-            let is_dead = matches!(error, IoError::Dead(_));
-            let service = if is_dead { Service::Out(error) } else { Service::ReadOnly(error) };
-            self.take_out(device, service, io);
+            self.take_out(device, Service::ReadOnly(error), io);
         }
     }
 

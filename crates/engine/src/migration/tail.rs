@@ -31,12 +31,16 @@ use crate::store::commit::Commit;
 use crate::store::reuse::DeferredFree;
 use crate::tiering::Tiers;
 use std::ops::Range;
-use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, IoError, PayloadId};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Duration, Instant, IoError, PayloadId};
 
 /// Tail copies in flight at once.
 const COPIES_IN_FLIGHT_MAX: usize = 16;
-/// Places in logs that died and are given up at once, about.
-const LEFT_MAX: usize = 4096;
+/// Slots of a log that died which are looked at in one turn at most.
+const LOOKS_MAX: u64 = 16_384;
+/// Places that were left and that no record has freed: with more of them no log is given up.
+const LEFT_MAX: usize = 1 << 17;
+/// How long after that the next ones are looked at.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_ms(1);
 /// Number of a write that its drive does not keep volatile.
 const IN_NO_TAIL: u64 = u64::MAX;
 
@@ -49,6 +53,8 @@ pub(crate) struct TailCopies {
     rescue_wanted: bool,
     /// Logs that died with their drives, as far as copies beside them were not yet looked for.
     lost_logs: Vec<Range<Slot>>,
+    /// When they are looked for next.
+    looks_at_logs: Instant,
 }
 
 /// Blocks that a log has just taken.
@@ -75,30 +81,43 @@ impl TailCopies {
         self.rescue_wanted = true;
     }
 
-    /// A drive died. A copy on an SSD beside a place in its log stands alone, and the journal has to say so: a start
-    /// believes the log, which is nowhere by then.
-    pub(crate) fn lose_log(&mut self, device: DeviceId, map: &Map) {
+    /// A drive gives no answer any more. A copy on an SSD beside a place in its log stands alone, and the journal has to
+    /// say so: a start believes the log, which is nowhere by then.
+    pub(crate) fn lose_log(&mut self, device: DeviceId, map: &Map, io: &DeviceIo) {
         let regions = map.slots().regions().iter();
         let lost = regions.filter(|region| region.is_log && region.device == device);
         self.lost_logs.extend(lost.map(SlotRegion::slots));
+        self.looks_at_logs = io.now();
     }
 
-    /// Gives up places in logs that died, some between two commits.
-    pub(crate) fn leave_lost_logs(&mut self, map: &mut Map, commit: &mut Commit, io: &DeviceIo) {
-        while let Some(log) = self.lost_logs.last_mut() {
-            if map.displaced_count() > LEFT_MAX {
-                return; // the commit under way takes them, and a turn follows
-            }
-            let (first, count) = (log.start, LEFT_MAX.min((log.end - log.start) as usize));
-            log.start += count as u64;
-            if log.is_empty() {
-                self.lost_logs.pop();
-            }
-            let owners: Vec<_> = map.slots().log_owners((first, count as u64)).collect();
-            for (slot, block) in owners {
-                if leave_log(map, block, slot) {
-                    commit.note_pending(io.now());
-                }
+    /// When the next places of a log that died are to be given up.
+    pub(crate) fn lost_logs_due(&self) -> Instant {
+        if self.lost_logs.is_empty() { Instant::NEVER } else { self.looks_at_logs }
+    }
+
+    /// Gives up places in logs that died, some at a time.
+    fn leave_lost_logs(&mut self, map: &mut Map, commit: &mut Commit, io: &DeviceIo) {
+        if self.lost_logs.is_empty() || io.now() < self.looks_at_logs {
+            return;
+        }
+        if map.population().log_copies() == 0 || commit.is_broken() {
+            self.lost_logs.clear();
+            return;
+        }
+        self.looks_at_logs = io.now() + LOOK_AGAIN_AFTER;
+        if map.displaced_count() > LEFT_MAX {
+            return; // the commit that is due records them
+        }
+        let Some(log) = self.lost_logs.last_mut() else { return };
+        let (first, count) = (log.start, LOOKS_MAX.min(log.end - log.start));
+        log.start += count;
+        if log.is_empty() {
+            self.lost_logs.pop();
+        }
+        let owners: Vec<_> = map.slots().log_owners((first, count)).collect();
+        for (slot, block) in owners {
+            if leave_log(map, block, slot, |drive| io[drive].is_out()) {
+                commit.note_pending(io.now());
             }
         }
     }
@@ -417,14 +436,14 @@ impl TailCopies {
             let is_tail = holds(map, io, log, copy.write);
             let is_dead = io[map.slots().region(log).device].is_out();
             let taken = status.is_ok()
-                && (is_tail || (copy.stays && tiers.holds(block)))
+                && (is_tail || (copy.stays && (is_dead || tiers.holds(block))))
                 && (map.add_copy(block, (log, ssd), checksum)
                     || is_tail && map.move_fragment(block, log, ssd));
             if taken {
                 map.touch(Touch { logical: block, count: 1 }, ssd, false);
                 if is_tail {
                     leave_failed_log(block, log, map, io);
-                } else if !(is_dead && leave_log(map, block, log)) {
+                } else if !leave_log(map, block, log, |drive| io[drive].is_out()) {
                     io.stats_mut().copies_beside_logs += 1;
                 }
             } else {

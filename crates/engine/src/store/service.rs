@@ -204,7 +204,7 @@ impl Store {
         };
         if matches!(service, Service::Out(_)) {
             lose_tail(device, error, io, &mut self.commit);
-            migration.tail_copies.lose_log(device, &self.map);
+            migration.tail_copies.lose_log(device, &self.map, io);
         }
         if !first {
             return; // everybody knows already

@@ -6,7 +6,7 @@ use crate::io::{DeviceIo, Phase};
 use crate::ledger::Ledger;
 use crate::map::beside_logs::{add_copy_of_log, leave_log};
 use crate::map::checksums::BlockChecksums;
-use crate::map::entry::{HOME, LOG, SSD};
+use crate::map::entry::{FRAGMENTS, HOME, LOG, SSD};
 use crate::map::{Logical, Map, NONE, Run, Slot, Touch};
 use crate::mutant::Mutant;
 use crate::owner::{Ended, MigrationIo, Owner};
@@ -132,6 +132,10 @@ impl Tiers {
         if !is_same && !io.breaks(Mutant::StalePromoting) {
             return false;
         }
+        if map.state(block) & (LOG | SSD | FRAGMENTS) == LOG | SSD {
+            // a copy of the log came another way meanwhile
+            return false;
+        }
         let exclusive =
             self.config.as_ref().is_some_and(|s| s.tier.get(names::EXCLUSIVE.name) == 1);
         // what its tier keeps in two places stays in a log, as it stays at home
@@ -144,8 +148,8 @@ impl Tiers {
         map.touch(Touch { logical: block, count: 1 }, slot, false);
         // its drive may have died since it was read
         let log = map.entry(block).log;
-        if log != NONE && io[map.slots().region(log).device].is_out() {
-            leave_log(map, block, log);
+        if log != NONE {
+            leave_log(map, block, log, |drive| io[drive].is_out());
         }
         commit.note_pending(io.now());
         io.stats_mut().tiers.came_blocks += 1;
