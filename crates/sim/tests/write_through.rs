@@ -32,19 +32,13 @@ const IN_BOTH: Places = (true, true, false);
 impl Pool {
     /// A share of so many extents, beside a log of this share of the hard drive.
     fn new(extents: u64, log_percent: u64) -> Pool {
-        Pool::with(1, extents, log_percent, WriteCache::Volatile, &FaultScript::default())
+        Pool::with(extents, log_percent, WriteCache::Volatile, &FaultScript::default())
     }
 
-    /// The same over so many hard drives, with such a buffer, and with these faults of the first of them.
-    fn with(
-        hdds: usize,
-        extents: u64,
-        log_percent: u64,
-        buffer: WriteCache,
-        faults: &FaultScript,
-    ) -> Pool {
+    /// The same over a hard drive with such a buffer, and with these faults.
+    fn with(extents: u64, log_percent: u64, buffer: WriteCache, faults: &FaultScript) -> Pool {
         let mut config = SwarmConfig::tiny(0, "ssd-first", 0);
-        config.drives = (1, hdds);
+        config.drives = (1, 1);
         config.tuning.log_segment_bytes = 64 * KIB;
         config.tuning.log_percent = log_percent;
         config.tier = TierConfig::named("cache-write-through-all")
@@ -65,7 +59,8 @@ impl Pool {
         Pool { config, sim, sent: 0 }
     }
 
-    fn send(&mut self, op: Op, (first, blocks): (u64, u64)) -> RequestId {
+    /// Asks, and waits for the answer: the tokens of a read.
+    fn ask(&mut self, op: Op, (first, blocks): (u64, u64)) -> Vec<u64> {
         self.sent += 1;
         let id = RequestId(self.sent);
         let range = (first * BLOCK_BYTES, blocks * BLOCK_BYTES);
@@ -74,12 +69,6 @@ impl Pool {
             request.payload = self.sim.payload((0..blocks * SECTORS_PER_BLOCK).map(|_| id.0));
         }
         self.sim.request(&request);
-        id
-    }
-
-    /// Asks, and waits for the answer: the tokens of a read.
-    fn ask(&mut self, op: Op, range: (u64, u64)) -> Vec<u64> {
-        let id = self.send(op, range);
         loop {
             if let Some((done, tokens)) = self.sim.take_said().done.pop() {
                 assert_eq!((done.request, done.status), (id, Ok::<(), IoError>(())));
@@ -227,7 +216,7 @@ fn a_flush_of_the_hard_drive_that_fails_takes_nothing() {
         from: Instant::ZERO + Duration::from_ms(1),
         ..FaultRule::once(Fault::Error)
     };
-    let mut pool = Pool::with(1, 8, 20, WriteCache::Volatile, &FaultScript::of([error]));
+    let mut pool = Pool::with(8, 20, WriteCache::Volatile, &FaultScript::of([error]));
     pool.write(0);
     pool.ask(Op::Flush, (0, 0));
     pool.rest(20);
@@ -254,7 +243,7 @@ fn a_copy_stands_alone_when_the_drive_of_the_log_has_died() {
     for (is_read, writes) in [(false, 1), (true, 1), (false, 400)] {
         let dies_at = Instant::ZERO + Duration::from_s(100);
         let dies = FaultRule { from: dies_at, ..FaultRule::by_chance(Fault::Never, 1_000_000) };
-        let mut pool = Pool::with(1, 4, 20, WriteCache::Volatile, &FaultScript::of([dies]));
+        let mut pool = Pool::with(4, 20, WriteCache::Volatile, &FaultScript::of([dies]));
         for extent in 0..6 {
             pool.write(extent);
             pool.rest(5);
@@ -283,37 +272,10 @@ fn a_copy_stands_alone_when_the_drive_of_the_log_has_died() {
     }
 }
 
-/// Copies beside the log of one hard drive are always under way. The other one failed, and works again.
-#[test]
-fn a_hard_drive_is_tried_again_while_copies_of_another_one_are_under_way() {
-    let error = FaultRule {
-        ops: OpFilter::Flushes,
-        from: Instant::ZERO + Duration::from_ms(1),
-        ..FaultRule::once(Fault::Error)
-    };
-    let mut pool = Pool::with(2, 48, 20, WriteCache::Volatile, &FaultScript::of([error]));
-    let mut rng = tandem_block::Rng::new(7);
-    let until = Instant::ZERO + Duration::from_s(30);
-    let mut waiting = 0;
-    while pool.sim.now < until {
-        while waiting < 8 {
-            pool.send(Op::Write, (rng.below(40 * EXTENT_BLOCKS), 1));
-            waiting += 1;
-        }
-        for (done, _) in pool.sim.take_said().done {
-            assert_eq!(done.status, Ok::<(), IoError>(()));
-            waiting -= 1;
-        }
-        assert!(pool.sim.step(), "a request never hangs");
-    }
-    let stats = pool.sim.engine.stats();
-    assert_eq!((stats.faulted_drives, stats.healed_drives), (1, 1));
-}
-
 /// What such a hard drive acknowledged is durable: nothing waits for a flush of it.
 #[test]
 fn a_hard_drive_without_a_volatile_buffer_is_not_flushed() {
-    let mut pool = Pool::with(1, 8, 20, WriteCache::Protected, &FaultScript::default());
+    let mut pool = Pool::with(8, 20, WriteCache::Protected, &FaultScript::default());
     let flushes = pool.hdd_flushes();
     pool.write(0);
     pool.ask(Op::Flush, (0, 0));

@@ -34,21 +34,21 @@ impl TailCopies {
         if !io.waits_for_space() {
             return Instant::NEVER;
         }
-        let untried = io.drives().iter().filter(|d| d.may_heal_soon() && may_probe(d, io));
+        let untried = io.drives().iter().filter(|d| d.may_heal_soon() && self.may_probe(d));
         untried.map(|d| d.probe_at).min().unwrap_or(Instant::NEVER)
     }
-}
 
-/// Is it read only, and does nothing stand in the way of trying it? What an SSD holds volatile is the matter of a
-/// commit; what a hard drive holds, that of its rescue.
-fn may_probe(d: &Device, io: &DeviceIo) -> bool {
-    let holds =
-        d.dirty && d.is_ssd() && d.is_volatile() || !d.tail.items.iter().all(|item| item.copied);
-    matches!(d.service, Service::ReadOnly(_))
-        && d.queue.in_flight() == 0
-        && d.flushing.is_none()
-        && !holds
-        && io.copies_in_flight(d.id) == 0
+    /// Is it read only, and does nothing stand in the way of trying it? What an SSD holds volatile is the
+    /// matter of a commit; what a hard drive holds, that of its rescue.
+    pub(crate) fn may_probe(&self, d: &Device) -> bool {
+        let holds = d.dirty && d.is_ssd() && d.is_volatile()
+            || !d.tail.items.iter().all(|item| item.copied);
+        matches!(d.service, Service::ReadOnly(_))
+            && d.queue.in_flight() == 0
+            && d.flushing.is_none()
+            && !holds
+            && (self.under_way() == 0)
+    }
 }
 
 /// Do places that are left wait for a flush of this hard drive, to be recorded as such and used again?
@@ -99,7 +99,7 @@ impl TailCopies {
     ) {
         let now = io.now();
         let d = &io[device];
-        if now < d.probe_at || !may_probe(d, io) {
+        if now < d.probe_at || !self.may_probe(d) {
             return;
         }
         let d = &mut io[device];
@@ -134,9 +134,8 @@ impl TailCopies {
         let moves = drops || (population.dirty_ssd > 0 && !moves.found_nothing(commit.durable()));
         // a drive that failed once may work when it is tried for the first time
         let heals = io.drives().iter().any(|d| {
-            let is_busy =
-                d.queue.in_flight() > 0 || d.flushing.is_some() || io.copies_in_flight(d.id) > 0;
-            d.may_heal_soon() && (is_busy || may_probe(d, io))
+            let is_busy = d.queue.in_flight() > 0 || d.flushing.is_some() || (self.under_way() > 0);
+            d.may_heal_soon() && (is_busy || self.may_probe(d))
         });
         under_way || follows || moves || heals
     }
