@@ -183,7 +183,6 @@ fn policies(tandem: &Path) -> Result<Vec<Policy>> {
     let steers = told.as_array().into_iter().flatten().filter(|one| one["kind"] == "steer");
     let policies: Vec<Policy> = steers
         .filter_map(|one| one["name"].as_str())
-        .filter(|name| ["ssd-first", "mios-d", "hdd-only"].contains(name))
         // two SSDs that have the same each
         .map(|name| Policy { name: name.to_owned(), ssds: 1 + usize::from(name == "even-split") })
         .collect();
