@@ -5,7 +5,8 @@
 
 use crate::failure::Failure;
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tandem_block::Arrival;
 use tandem_sim::replay::Survey;
@@ -40,6 +41,19 @@ impl Source {
             Source::Synth(spec) => format!("synth:{spec}"),
         }
     }
+}
+
+/// A file in the folder of traces. None: there is no such folder, or it has no such file.
+///
+/// # Errors
+/// If the name is a path.
+pub fn trace_in(folder: Option<&OsStr>, name: &str) -> Result<Option<PathBuf>, &'static str> {
+    let file = Path::new(name);
+    if file.file_name() != Some(file.as_os_str()) {
+        return Err("a trace is named by its file in the folder of traces");
+    }
+    let path = folder.map(|folder| Path::new(folder).join(file));
+    Ok(path.filter(|path| path.is_file()))
 }
 
 /// How to read the sources.

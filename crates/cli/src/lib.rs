@@ -32,6 +32,7 @@ mod setting;
 mod snapshot;
 mod status;
 mod stderr;
+mod sweep;
 mod synth;
 mod tier;
 mod toml_fault;
@@ -64,6 +65,7 @@ enum Verb {
     Snapshot(snapshot::Arguments),
     Replay(Box<replay::Arguments>),
     Run(run::Arguments),
+    Sweep(sweep::Arguments),
     Profile(profile::Arguments),
     Synth(synth::Arguments),
     Policies(policies::Arguments),
@@ -89,6 +91,7 @@ pub fn main() -> ExitCode {
         Verb::Snapshot(arguments) => snapshot::run(&arguments),
         Verb::Replay(arguments) => replay::run(&arguments),
         Verb::Run(arguments) => run::run(&arguments),
+        Verb::Sweep(arguments) => sweep::run(&arguments),
         Verb::Profile(arguments) => profile::run(&arguments),
         Verb::Synth(arguments) => synth::run(&arguments),
         Verb::Policies(arguments) => policies::run(&arguments),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod support;
+mod sweep;
 
 mod access;
 mod attacks;

@@ -23,6 +23,7 @@ pub mod leg_deaths;
 pub mod matrix;
 pub mod measure;
 mod objects;
+pub mod oracle;
 pub mod pool;
 pub mod prediction;
 pub mod profiles;

@@ -3,7 +3,7 @@
 //! Everything works on `Result`s, so that a reader's error passes through.
 
 use std::collections::HashMap;
-use tandem_block::{Arrival, Instant, ObjectId, Op};
+use tandem_block::{Arrival, Duration, Instant, ObjectId, Op};
 
 /// How much faster than the trace: a ratio, so that times are computed in integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,26 @@ pub fn limit<E>(
         let item = arrivals.next()?;
         left -= u64::from(matches!(&item, Ok(arrival) if arrival.op != Op::Flush));
         Some(item)
+    })
+}
+
+/// The arrivals without the first so many requests, and without the flushes among them. What is left begins when the
+/// first one would have: a trace from a later point of it.
+pub fn begin_at(
+    arrivals: impl Iterator<Item = Arrival>,
+    requests: u64,
+) -> impl Iterator<Item = Arrival> {
+    let mut left_out = requests;
+    let mut began: Option<Instant> = None;
+    let mut earlier: Option<Duration> = None;
+    arrivals.filter_map(move |arrival| {
+        let began = *began.get_or_insert(arrival.at);
+        if left_out > 0 {
+            left_out -= u64::from(arrival.op != Op::Flush);
+            return None;
+        }
+        let earlier = *earlier.get_or_insert(arrival.at.since(began));
+        Some(Arrival { at: Instant::from_ns(arrival.at.ns - earlier.ns), ..arrival })
     })
 }
 
@@ -181,6 +201,20 @@ mod tests {
         let ops = [Op::Flush, Op::Write, Op::Flush, Op::Read, Op::Write];
         let taken = |requests| limit(ops.map(|op| arrival(0, 0, op)).into_iter(), requests).count();
         assert_eq!([0, 1, 2, 3, 9].map(taken), [0, 2, 4, 5, 5]);
+    }
+
+    #[test]
+    fn a_trace_can_begin_later() {
+        let ops =
+            [(10, Op::Read), (20, Op::Flush), (35, Op::Write), (40, Op::Flush), (70, Op::Read)];
+        let times = |left_out| -> Vec<u64> {
+            let arrivals = ops.iter().filter_map(|&(at, op)| arrival(at, 0, op).ok());
+            begin_at(arrivals, left_out).map(|arrival| arrival.at.ns).collect()
+        };
+        assert_eq!(times(0), [10, 20, 35, 40, 70]);
+        assert_eq!(times(1), [10, 25, 30, 60], "the flush behind it stays");
+        assert_eq!(times(2), [10, 40]);
+        assert!(times(3).is_empty() && times(9).is_empty());
     }
 
     #[test]

@@ -190,6 +190,10 @@ pub(super) fn files() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("there is a folder of experiments");
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    // a sweep has goals, and no relations
+    files.retain(|path| {
+        !path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with("own-"))
+    });
     files.sort();
     files
 }

@@ -19,7 +19,7 @@ mod purpose;
 mod relation;
 mod report;
 mod row;
-mod schema;
+pub mod schema;
 mod score;
 #[cfg(test)]
 mod serw_tests;
@@ -34,6 +34,7 @@ mod work;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::report::{print_json, print_text};
+use crate::sweep;
 use anyhow::anyhow;
 use experiment::Experiment;
 use serde_json::{Map, Value};
@@ -75,6 +76,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut experiments: Vec<Experiment> = Vec::new();
     for path in &arguments.files {
+        if sweep::is_one(path) {
+            let path = path.display();
+            crate::stderr::note(format_args!("note: {path} is left out: tandem sweep runs it"));
+            continue;
+        }
         let experiment = Experiment::read(path)?;
         let experiment = match arguments.named {
             true => experiment::with_named_runs_only(experiment),
@@ -84,6 +90,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::usage(format!("two experiments are called {}", experiment.name)));
         }
         experiments.push(experiment);
+    }
+    if experiments.is_empty() {
+        let path = arguments.files[0].display();
+        return Err(Failure::usage(format!(
+            "there is no experiment: tandem sweep {path} runs that file"
+        )));
     }
     // before anything runs: all of them take half an hour
     let (page_file, details_file) = outputs(arguments)?;

@@ -3,7 +3,7 @@
 //! Real traces are not part of the project: `TANDEM_TRACES` names the folder that they are in. Without
 //! it a case that wants one is skipped, and says so.
 
-use crate::input::{Reading, Source};
+use crate::input::{Reading, Source, trace_in};
 use crate::toml_fault::Fault;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -42,12 +42,7 @@ impl Found {
             self.paths.push(None);
             return Ok(());
         };
-        let file = Path::new(name.get_ref());
-        if file.file_name() != Some(file.as_os_str()) {
-            return Err(Fault::at(name, "a trace is named by its file in the folder of traces"));
-        }
-        let path = folder.map(|folder| Path::new(folder).join(file));
-        let path = path.filter(|path| path.is_file());
+        let path = trace_in(folder, name.get_ref()).map_err(|why| Fault::at(name, why))?;
         if path.is_none() {
             let why = format!("skipped: TANDEM_TRACES names no folder with {}", name.get_ref());
             self.skipped.get_or_insert(why);

@@ -29,5 +29,6 @@ pub use gauge::GaugeSummary;
 pub use plan::{Plan, PlannedDrive, plan};
 pub use result::{DeviceResult, RunResult};
 pub use run::replay;
+pub(crate) use setup::models;
 pub use survey::Survey;
 pub use timeline::Timeline;

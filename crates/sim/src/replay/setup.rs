@@ -65,7 +65,11 @@ fn seed_of(config: &ReplayConfig, number: usize) -> u64 {
     seeds.split(number as u64).bits()
 }
 
-fn models(config: &ReplayConfig, plan: &Plan) -> Result<Vec<Box<dyn Drive>>, ReplayError> {
+/// The drives as they are when a replay begins, in the order of their ids.
+pub(crate) fn models(
+    config: &ReplayConfig,
+    plan: &Plan,
+) -> Result<Vec<Box<dyn Drive>>, ReplayError> {
     let mut drives = Vec::new();
     for ((choice, _), planned) in choices(config).zip(&plan.drives) {
         let options = BuildOptions {
