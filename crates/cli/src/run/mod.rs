@@ -34,11 +34,11 @@ mod work;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::report::{print_json, print_text};
-use crate::sweep;
+use crate::toml_fault;
 use anyhow::anyhow;
 use experiment::Experiment;
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use work::Results;
 
 /// Run experiments: the paper's number, ours and the verdict of each relation.
@@ -76,7 +76,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut experiments: Vec<Experiment> = Vec::new();
     for path in &arguments.files {
-        if sweep::is_one(path) {
+        if is_sweep(path) {
             let path = path.display();
             crate::stderr::note(format_args!("note: {path} is left out: tandem sweep runs it"));
             continue;
@@ -127,6 +127,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Is this file for `tandem sweep`? One that cannot be read is not.
+fn is_sweep(path: &Path) -> bool {
+    let text = toml_fault::read_file(path, "sweep").ok();
+    let table = text.and_then(|text| text.parse::<toml::Table>().ok());
+    table.is_some_and(|table| table.contains_key("grid"))
 }
 
 /// The files for the page and for the details.

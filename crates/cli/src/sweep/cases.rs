@@ -1,6 +1,6 @@
 //! What a sweep replays: every point of its grids, checked before anything runs.
 
-use super::file::{self, File};
+use super::file::{self, File, position};
 use super::goal::Goal;
 use crate::failure::{ConfigFault, Failure};
 use crate::input::{self, Source};
@@ -15,7 +15,6 @@ use tandem_block::{Quantity, Rng};
 use tandem_drives::SsdState;
 use tandem_engine::{Placement, SteerConfig, TierConfig};
 use tandem_sim::replay::{DriveChoice, ReplayConfig, Resident};
-use tandem_traces::spell;
 use tandem_traces::transform::Speedup;
 use toml::Spanned;
 
@@ -117,29 +116,16 @@ impl Sweep {
         let File { name, title, about, .. } = file;
         Ok(Sweep { name, title, about, null, starts, policies, oracles, cases, goals, skipped })
     }
-
-    /// Keeps so many cases, drawn by a seed, in their order.
-    pub fn sample(&mut self, count: usize, seed: u64) {
-        let mut random = Rng::new(seed);
-        while self.cases.len() > count {
-            let gone = random.below(self.cases.len() as u64) as usize;
-            self.cases.remove(gone);
-        }
-    }
 }
 
-/// Where a label or name stands among those that there are.
-pub(super) fn position(word: &Spanned<String>, known: &[&str], what: &str) -> Result<usize, Fault> {
-    known.iter().position(|name| name == word.get_ref()).ok_or_else(|| {
-        let word_text = word.get_ref();
-        let near = match known {
-            [] => String::new(),
-            known => {
-                format!("; did you mean {:?}?", spell::nearest(word_text, known.iter().copied()))
-            }
-        };
-        Fault::at(word, format!("there is no {what} {word_text:?}{near}"))
-    })
+/// So many of the cases, drawn by a seed, in their order.
+pub(super) fn sampled(mut cases: Vec<Case>, count: usize, seed: u64) -> Vec<Case> {
+    let mut random = Rng::new(seed);
+    while cases.len() > count {
+        let gone = random.below(cases.len() as u64) as usize;
+        cases.remove(gone);
+    }
+    cases
 }
 
 fn told<T>(place: &Spanned<T>) -> impl Fn(Failure) -> Fault {
@@ -437,9 +423,8 @@ percent_of_cases = 95.0
     #[test]
     fn a_sample_is_drawn_by_its_seed() {
         let drawn = |seed| {
-            let mut sweep = Sweep::parse(SOUND, None).expect("sound");
-            sweep.sample(5, seed);
-            sweep.cases.into_iter().map(|case| case.name).collect::<Vec<_>>()
+            let sweep = Sweep::parse(SOUND, None).expect("sound");
+            sampled(sweep.cases, 5, seed).into_iter().map(|case| case.name).collect::<Vec<_>>()
         };
         assert_eq!(drawn(1).len(), 5);
         assert_eq!(drawn(1), drawn(1));

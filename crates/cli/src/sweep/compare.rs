@@ -52,10 +52,12 @@ impl Compared {
     }
 
     /// Adds a row that was not run: in each case, what it has of each field in parts of another row's.
-    pub fn add(&mut self, label: String, over: usize, ratios: &[Figures]) {
-        assert_eq!(ratios.len(), self.cases.len(), "ratios for each case");
-        self.labels.push(label);
-        for (case, ratios) in self.starts.iter_mut().zip(ratios) {
+    #[must_use]
+    pub fn with(self, label: String, over: usize, ratios: &[Figures]) -> Compared {
+        let Compared { mut labels, cases, mut starts, failed } = self;
+        assert_eq!(ratios.len(), cases.len(), "ratios for each case");
+        labels.push(label);
+        for (case, ratios) in starts.iter_mut().zip(ratios) {
             let figures = |of: &Figures| -> Figures {
                 let scaled =
                     |(field, ratio): (&String, &f64)| Some((field.clone(), of.get(field)? * ratio));
@@ -64,6 +66,7 @@ impl Compared {
             let row = case[over].as_ref().map(|starts| starts.iter().map(figures).collect());
             case.push(row);
         }
+        Compared { labels, cases, starts, failed }
     }
 
     /// What each of two policies spares of a field, summed over the cases in which both have it, in parts of `over`'s.
@@ -182,9 +185,9 @@ pub(super) mod tests {
 
     #[test]
     fn a_row_can_be_told_in_parts_of_another() {
-        let mut compared = of_two(&[(&[10.0, 20.0], &[5.0, 10.0]), (&[8.0, 8.0], &[7.0, 7.0])]);
+        let compared = of_two(&[(&[10.0, 20.0], &[5.0, 10.0]), (&[8.0, 8.0], &[7.0, 7.0])]);
         let part = |part: f64| Figures::from([("f".to_owned(), part)]);
-        compared.add("least".into(), 0, &[part(0.25), part(0.25)]);
+        let compared = compared.with("least".into(), 0, &[part(0.25), part(0.25)]);
         assert_eq!(compared.ratio(0, 2, 0, "f"), Some(0.25));
         assert_eq!(compared.saved([1, 2], 0, "f"), [0.5 + 0.125, 1.5]);
         assert_eq!(compared.saved([2, 1], 0, "f"), [0.5 + 0.125, 0.625], "no more than the other");

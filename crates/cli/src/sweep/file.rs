@@ -2,7 +2,9 @@
 //!
 //! What the values mean is `cases`' and `goal`'s. experiments/README.md tells it to people.
 
+use crate::toml_fault::Fault;
 use serde::Deserialize;
+use tandem_traces::spell;
 use toml::Spanned;
 
 #[derive(Debug, Deserialize)]
@@ -95,4 +97,18 @@ pub(super) struct Goal {
     pub of: Option<Spanned<String>>,
     /// None of these has a lower mean of one field and a higher one of none.
     pub not_dominated_by: Option<Spanned<Vec<Spanned<String>>>>,
+}
+
+/// Where a label or name stands among those that there are.
+pub(super) fn position(word: &Spanned<String>, known: &[&str], what: &str) -> Result<usize, Fault> {
+    known.iter().position(|name| name == word.get_ref()).ok_or_else(|| {
+        let word_text = word.get_ref();
+        let near = match known {
+            [] => String::new(),
+            known => {
+                format!("; did you mean {:?}?", spell::nearest(word_text, known.iter().copied()))
+            }
+        };
+        Fault::at(word, format!("there is no {what} {word_text:?}{near}"))
+    })
 }

@@ -1,8 +1,7 @@
 //! What a sweep must come to, and whether it does.
 
-use super::cases::position;
 use super::compare::Compared;
-use super::file;
+use super::file::{self, position};
 use crate::run::schema;
 use crate::toml_fault::Fault;
 use serde::Serialize;

@@ -15,12 +15,11 @@ mod work;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::report::{print_json, print_text};
-use crate::toml_fault;
 use anyhow::anyhow;
 use cases::Sweep;
 use compare::Compared;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Replay many workloads over many drives under several policies, and compare these with one.
 ///
@@ -50,13 +49,6 @@ pub struct Arguments {
     details: Option<PathBuf>,
 }
 
-/// Is this file a sweep? One that cannot be read is none.
-pub fn is_one(path: &Path) -> bool {
-    let text = toml_fault::read_file(path, "sweep").ok();
-    let table = text.and_then(|text| text.parse::<toml::Table>().ok());
-    table.is_some_and(|table| table.contains_key("grid"))
-}
-
 /// Does it.
 ///
 /// # Errors
@@ -68,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         sweep.cases.retain(|case| case.name.contains(word));
     }
     if let Some(count) = arguments.sample {
-        sweep.sample(count as usize, arguments.seed);
+        sweep.cases = cases::sampled(sweep.cases, count as usize, arguments.seed);
     }
     if sweep.cases.is_empty() {
         return Err(Failure::usage(nothing_left(arguments, &sweep)));
@@ -87,8 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let results = work::run_all(&sweep, &fields)?;
     let labels = sweep.policies.iter().map(|policy| policy.label.clone()).collect();
     let cases = sweep.cases.iter().map(|case| case.name.clone()).collect();
-    let mut compared = Compared::new(labels, cases, results);
-    oracle::add_all(&sweep, &mut compared)?;
+    let compared = oracle::add_all(&sweep, Compared::new(labels, cases, results))?;
     let document = told::Document::new(&sweep, &compared);
     if let Some(file) = details {
         file.write(&serde_json::to_string_pretty(&document)?)?;

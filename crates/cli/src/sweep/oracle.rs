@@ -20,13 +20,14 @@ const SEED: u64 = 1;
 ///
 /// # Errors
 /// If a workload cannot be read again, or has no place on its drives.
-pub(super) fn add_all(sweep: &Sweep, compared: &mut Compared) -> Result<(), Failure> {
+pub(super) fn add_all(sweep: &Sweep, mut compared: Compared) -> Result<Compared, Failure> {
     if sweep.oracles.is_empty() {
-        return Ok(());
+        return Ok(compared);
     }
     let progress = pace::bar(Some(sweep.cases.len() as u64));
     let limits = |case: usize| -> Vec<Option<Four>> {
-        sweep.oracles.iter().map(|oracle| limits_ppm(case, oracle.limit, sweep, compared)).collect()
+        let limit = |limit| limits_ppm(case, limit, sweep, &compared);
+        sweep.oracles.iter().map(|oracle| limit(oracle.limit)).collect()
     };
     let of_case = |(case, of): (usize, &Case)| {
         let found = rows(of, &limits(case)).map_err(|why| format!("{}: {why}", of.name));
@@ -39,11 +40,11 @@ pub(super) fn add_all(sweep: &Sweep, compared: &mut Compared) -> Result<(), Fail
     progress.finish_and_clear();
     let found = found.map_err(|why| Failure::Failed(anyhow::anyhow!("the oracle of {why}")))?;
     for (at, oracle) in sweep.oracles.iter().enumerate() {
-        let of_case = |case: usize| ratios(&found[case][at], case, sweep.null, compared);
+        let of_case = |case: usize| ratios(&found[case][at], case, sweep.null, &compared);
         let all: Vec<Figures> = (0..sweep.cases.len()).map(of_case).collect();
-        compared.add(oracle.label.clone(), sweep.null, &all);
+        compared = compared.with(oracle.label.clone(), sweep.null, &all);
     }
-    Ok(())
+    Ok(compared)
 }
 
 /// A field, and how many millionths of the null's it has.

@@ -14,7 +14,7 @@ mod schedule;
 
 use crate::replay::{ReplayConfig, ReplayError, Resident, Survey};
 use future::Future;
-use schedule::{Plan, Ran, Schedule};
+use schedule::{Ran, Rule, Schedule};
 use std::collections::HashMap;
 use tandem_block::{Arrival, ObjectId};
 
@@ -66,7 +66,7 @@ impl Oracle {
         let losses = WORTH_BITS.map(|bits| (1, 1 << bits));
         for (gain_part, worth_ns) in gains.into_iter().chain(losses) {
             let alone_ns = &self.alone.write_ns;
-            let plan = Plan { gain_part, worth_ns, cap_ns, alone_ns };
+            let plan = Rule { gain_part, worth_ns, cap_ns, alone_ns };
             let found = self.told(&self.schedule.run(Some(&plan)));
             let within = |(found, limit): (&u64, &u64)| found <= limit;
             let is_within = found.latencies_ppm.iter().zip(&limits_ppm).all(within);

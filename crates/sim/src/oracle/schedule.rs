@@ -12,7 +12,7 @@ const LOG_BYTES: u64 = 8 * GIB;
 
 /// What decides where a write goes.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct Rule<'a> {
     /// A write goes that takes at most this part of the SSD's time …
     pub gain_part: u64,
     /// … or as much longer as its bytes are worth. 1 KiB that the SSD is spared is worth so much, in ns.
@@ -53,14 +53,14 @@ fn mean_and_p999(all: &[u64]) -> (u64, u64) {
 }
 
 /// A drive with its queue.
-struct Station {
+struct OneDrive {
     drive: Box<dyn Drive>,
     depth: usize,
     /// When what is in flight ends.
     ends_ns: BinaryHeap<Reverse<u64>>,
 }
 
-impl Station {
+impl OneDrive {
     /// When a command could begin that comes at this time.
     fn begins_ns(&mut self, at_ns: u64) -> u64 {
         while self.ends_ns.peek().is_some_and(|end| end.0 <= at_ns) {
@@ -108,9 +108,9 @@ pub(super) struct Schedule {
 }
 
 /// The drives while a plan is carried out.
-struct Drives {
-    ssd: Station,
-    hdd: Station,
+struct TwoDrives {
+    ssd: OneDrive,
+    hdd: OneDrive,
     ssd_blocks: u64,
     hdd_blocks: u64,
     /// The first blocks of the hard drive are its log.
@@ -154,7 +154,7 @@ impl Schedule {
     }
 
     /// Carries a plan out. Without one all writes go to the SSD.
-    pub fn run(&self, plan: Option<&Plan<'_>>) -> Ran {
+    pub fn run(&self, plan: Option<&Rule<'_>>) -> Ran {
         let mut drives = self.drives();
         let mut ran = Ran::default();
         for (at, arrival) in self.arrivals.iter().enumerate() {
@@ -180,7 +180,13 @@ impl Schedule {
         ran
     }
 
-    fn goes_to_hdd(&self, at: usize, alone_ns: u64, plan: &Plan<'_>, drives: &mut Drives) -> bool {
+    fn goes_to_hdd(
+        &self,
+        at: usize,
+        alone_ns: u64,
+        plan: &Rule<'_>,
+        drives: &mut TwoDrives,
+    ) -> bool {
         let arrival = &self.arrivals[at];
         if arrival.fua || self.future.is_read_next[at] {
             return false;
@@ -202,8 +208,8 @@ impl Schedule {
                 && takes_ns <= alone_ns.saturating_add(worth_ns)
     }
 
-    fn drives(&self) -> Drives {
-        let [ssd, hdd] = self.drives.each_ref().map(|(drive, depth)| Station {
+    fn drives(&self) -> TwoDrives {
+        let [ssd, hdd] = self.drives.each_ref().map(|(drive, depth)| OneDrive {
             drive: drive.fork(),
             depth: *depth,
             ends_ns: BinaryHeap::new(),
@@ -212,11 +218,11 @@ impl Schedule {
             [&ssd, &hdd].map(|station| station.drive.capacity_bytes() / BLOCK_BYTES);
         let log_blocks = (LOG_BYTES / BLOCK_BYTES).min(hdd_blocks / 2);
         let lies = HashMap::new();
-        Drives { ssd, hdd, ssd_blocks, hdd_blocks, log_blocks, lies, log_end: 0 }
+        TwoDrives { ssd, hdd, ssd_blocks, hdd_blocks, log_blocks, lies, log_end: 0 }
     }
 }
 
-impl Drives {
+impl TwoDrives {
     /// Where the next write of so many blocks goes in the log: it begins anew at its end.
     fn log_place(&self, count: u64) -> u64 {
         let at = self.log_end % self.log_blocks;
