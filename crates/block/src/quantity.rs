@@ -21,6 +21,8 @@ pub enum Quantity {
     RequestRate,
     /// Millionths of a whole, written as a percentage: `12.5%`.
     Share,
+    /// Millionths of once, written as a number: `1.05`, `2x`.
+    Factor,
     /// Millionths of a drive's capacity that are written to it in a day: `0.3DWPD`.
     DriveWrites,
 }
@@ -92,6 +94,10 @@ impl Quantity {
                 form(units, 1, "", ["rates", "requests per second", "250/s"])
             }
             Quantity::Share => form(&[("%", 10_000)], 1, "", ["shares", "millionths", "12.5%"]),
+            Quantity::Factor => {
+                let units = &[("", 1_000_000), ("x", 1_000_000)];
+                form(units, 1, "", ["factors", "millionths", "1.05"])
+            }
             Quantity::DriveWrites => {
                 let words = ["drive writes per day", "millionths", "0.3DWPD"];
                 form(&[("DWPD", 1_000_000)], 1, "", words)

@@ -45,6 +45,7 @@ fn quantity(kind: Kind) -> Option<Quantity> {
         Kind::Time => Quantity::Time,
         Kind::Rate => Quantity::RequestRate,
         Kind::Share => Quantity::Share,
+        Kind::Factor => Quantity::Factor,
         Kind::Word => return None,
     })
 }
@@ -61,6 +62,7 @@ pub fn wanted(setting: &Setting) -> String {
         Kind::Time => "a time from",
         Kind::Rate => "a rate from",
         Kind::Share => "a share from",
+        Kind::Factor => "a number from",
     };
     let mut text = format!("{what} {least} to {largest}");
     for word in words {
@@ -103,6 +105,8 @@ mod tests {
             (Kind::Share, 125_000, "12.5%"),
             (Kind::Share, 10_000, "1%"),
             (Kind::Share, 1, "0.0001%"),
+            (Kind::Factor, 1_050_000, "1.05"),
+            (Kind::Factor, 2_000_000, "2"),
             (Kind::Time, AUTO, "auto"),
             (Kind::Word, AUTO, "auto"),
         ] {
@@ -122,6 +126,7 @@ mod tests {
             (Kind::Bytes, "64", "is not a size from 1B to 2000000B"),
             (Kind::Time, "3s", "out of bounds: it is a time from 1ns to 2ms"),
             (Kind::Share, "-5%", "is not a share from 0.0001% to 200%"),
+            (Kind::Factor, "5", "out of bounds: it is a number from 0.000001 to 2"),
             (Kind::Rate, "5/h", "is not a rate from 1/s"),
             (Kind::Word, "atuo", "is not one of auto; did you mean \"auto\"?"),
         ] {

@@ -59,6 +59,7 @@ fn scene(rng: &mut Rng) -> Scene {
     let mut hdd = |device| HddView {
         device: DeviceId(device),
         accepting: rng.below(4) > 0,
+        takes_slow: rng.below(2) > 0,
         predicted: WriteState::ALL[rng.below(3) as usize],
         queue_length: rng.below(3) as u32,
         idle: rng.below(2) > 0,
@@ -102,6 +103,7 @@ fn measure(policy: &mut Box<dyn Steer>, scenes: &[Scene], told: bool) -> (u64, u
                 &Seen::Completion {
                     device: DeviceId(0),
                     read: false,
+                    is_users: true,
                     bytes: scene.bytes,
                     latency_ns: 20_000 + scene.ssds[0].in_flight_bytes,
                     queue_length: scene.ssds[0].queue_length,

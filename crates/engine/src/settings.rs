@@ -20,6 +20,8 @@ pub enum Kind {
     Rate,
     /// Millionths.
     Share,
+    /// Millionths of once.
+    Factor,
     /// One of the setting's words.
     Word,
 }

@@ -130,7 +130,7 @@ impl ReadBack {
         (block, end): (Logical, Logical),
         io: &mut DeviceIo,
         map: &Map,
-        requests: &Requests,
+        requests: &mut Requests,
     ) -> u64 {
         assert!(block < end, "a read is of a block at least");
         if self.is_empty() {
@@ -166,7 +166,7 @@ impl ReadBack {
         slot: Slot,
         into: PayloadId,
         io: &mut DeviceIo,
-        requests: &Requests,
+        requests: &mut Requests,
     ) -> bool {
         let Some(found) = self.find(slot) else { return false };
         requests.copy_from_ram(id, &found, (into, 0), 1, io);

@@ -15,7 +15,7 @@ use crate::owner::Owner;
 use crate::profile::latency_ns;
 use crate::steer::rate::Rate;
 use crate::steer::settings::SteerConfig;
-use crate::steer::{Decision, HddView, Reason, Seen, SsdView, Steer, SteerView, Target};
+use crate::steer::{Decision, Expected, HddView, Reason, Seen, SsdView, Steer, SteerView, Target};
 use crate::stripes::Stripes;
 use crate::tier::Intention;
 use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, ObjectId, Op, Request};
@@ -40,6 +40,8 @@ pub(crate) struct Steering {
     learns: bool,
     /// Does any choose between an SSD and a hard drive for reads?
     balances: bool,
+    /// Does any want to know what users' requests took?
+    hears_answers: bool,
     /// No policy minds that dirty blocks are written home in the quiet.
     pub(crate) homes_in_quiet: bool,
     /// Users' reads, and their reads and writes.
@@ -84,6 +86,7 @@ impl Steering {
             is_asked: shared.iter().any(|steer| steer.policy.is_asked()),
             learns: shared.iter().any(|steer| steer.policy.learns()),
             balances: shared.iter().any(|steer| steer.policy.balances()),
+            hears_answers: shared.iter().any(|steer| steer.policy.hears_answers()),
             homes_in_quiet: shared.iter().all(|steer| steer.policy.writes_home_when_quiet()),
             reads: Rate::new(RATE_WINDOW),
             requests: Rate::new(RATE_WINDOW),
@@ -122,7 +125,10 @@ impl Steering {
         let decision = self.shared[steer].policy.decide(&view);
         assert!(
             match decision.target {
-                Target::Log(chosen) => hdds.iter().any(|hdd| hdd.device == chosen && hdd.accepting),
+                Target::Log(chosen) => {
+                    let takes = |hdd: &HddView| hdd.accepting || hdd.takes_slow;
+                    hdds.iter().any(|hdd| hdd.device == chosen && takes(hdd))
+                }
                 Target::ThisSsd(chosen) => ssds.iter().any(|ssd| ssd.device == chosen),
                 Target::Ssd => true,
             },
@@ -187,6 +193,7 @@ impl Steering {
             &Seen::Completion {
                 device: ended.device,
                 read: ended.place.read,
+                is_users: matches!(ended.owner, Owner::Request(_)),
                 bytes: ended.bytes,
                 latency_ns: io.now().since(ended.issued).ns,
                 queue_length: ended.place.queue_length,
@@ -200,6 +207,12 @@ impl Steering {
     #[inline]
     pub(crate) fn balances(&self) -> bool {
         self.balances
+    }
+
+    /// Does any policy want to know what users' requests took?
+    #[inline]
+    pub(crate) fn hears_answers(&self) -> bool {
+        self.hears_answers
     }
 
     /// Does this policy want to know of writes what lies on an SSD and a hard drive?
@@ -218,7 +231,7 @@ impl Steering {
 }
 
 /// What a log write of a drive takes by the model, in ns.
-fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
+pub(crate) fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
     let profile = device.bcw.as_ref().expect("it has a profile").profile();
     match state {
         WriteState::Fast => latency_ns(&profile.fast_latency, bytes),
@@ -238,6 +251,7 @@ fn wait_ns(device: &Device, age_ns: u64) -> u64 {
     if let Some(mean) = bytes.checked_div(writes) {
         wait_ns += writes * write_ns(device, bcw.last_state(), mean);
     }
+    wait_ns += bcw.slow_promised() * bcw.profile().slow_latency_ns;
     if bcw.state() == State::Syncing {
         wait_ns += bcw.flush_cost_ns();
     }
@@ -258,7 +272,8 @@ impl Steering {
             "a drive takes the whole blocks that a write touches"
         );
         if io.ssds().is_empty() {
-            return Decision { target: Target::Log(io.hdds()[0]), reason: Reason::NoSsd };
+            let target = Target::Log(io.hdds()[0]);
+            return Decision { target, reason: Reason::NoSsd, expected: Expected::NOTHING };
         }
         if request.fua {
             return Decision::stay(Reason::Durability);
@@ -331,6 +346,7 @@ impl Steering {
             if bcw.control() != Control::Bare && log.breaks_within(promised / BLOCK_BYTES) {
                 predicted = WriteState::Slow; // it would wait for the head
             }
+            let takes_slow = bcw.takes_slow(now) && device.flushing.is_none();
             let idle = device.queue.length() == 0 && bcw.committed_bytes() == 0;
             let (mut wait, mut expected_ns) = (0, 0);
             if weighs_time {
@@ -340,6 +356,7 @@ impl Steering {
             views.push(HddView {
                 device: id,
                 accepting,
+                takes_slow,
                 predicted,
                 queue_length: device.queue.length(),
                 idle,

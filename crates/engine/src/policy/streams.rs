@@ -23,7 +23,7 @@ use crate::qos::streams::{Pick, Streams, Taken};
 use crate::qos::{Candidate, StreamsView};
 use crate::requests::Requests;
 use crate::requests::task::Task;
-use crate::steer::Seen;
+use crate::steer::{Answer, Reason, Seen};
 use crate::store::Store;
 use std::sync::Arc;
 use tandem_block::{DeviceId, Instant, IoError, Op, Request, RequestKind};
@@ -80,27 +80,30 @@ impl Policy {
         policy.balances() && is_on_both((task.first, task.end), map) && policy.reads_from_hdd()
     }
 
-    /// A user's request was answered: policies that balance are told what that took.
+    /// A user's request was answered: policies that want to know are told what that took.
     #[inline]
     pub(crate) fn note_answer(&mut self, task: &Task, io: &DeviceIo) {
-        if !self.steering.balances() || task.status.is_err() {
+        if !self.steering.hears_answers() || task.status.is_err() {
             return;
         }
-        let (read, hdd) = match (task.request.op, task.served_from) {
-            // no drive had a part in it
-            (Op::Read, ServedFrom::Ram) => return,
-            (Op::Read, from) => (true, matches!(from, ServedFrom::HddLog | ServedFrom::HddHome)),
-            (Op::Write, _) => (false, task.target.is_log()),
-            (Op::Flush | Op::Discard | Op::WriteZeroes, _) => return,
+        let (read, from) = match task.request.op {
+            Op::Read => (true, task.served_from),
+            Op::Write if task.target.is_log() => (false, ServedFrom::HddLog),
+            Op::Write => (false, ServedFrom::Ssd),
+            Op::Flush | Op::Discard | Op::WriteZeroes => return,
         };
-        let answer = Seen::Answer {
+        let answer = Answer {
             read,
-            hdd,
+            from,
+            from_read_back: task.from_read_back,
             offloaded: task.offloaded,
+            logical: task.told_block,
+            is_returned: task.reason == Reason::Returned,
             bytes: task.request.length_bytes,
             latency_ns: task.request.age(io.now()).ns,
+            expected: task.expected,
         };
-        self.steering.tell(&answer, io);
+        self.steering.tell(&Seen::Answer(answer), io);
     }
 
     /// Prepares everything that tells streams apart, if the order or the configuration does.

@@ -10,7 +10,7 @@ use tandem_block::{BLOCK_BYTES, PayloadId, RequestKind};
 
 impl Requests {
     pub(crate) fn copy_from_ram(
-        &self,
+        &mut self,
         id: TaskId,
         found: &Found,
         (into, into_offset_bytes): (PayloadId, u64),
@@ -32,6 +32,7 @@ impl Requests {
         if self[id].request.kind == RequestKind::Background {
             return;
         }
+        self[id].from_read_back = true;
         let stats = &mut io.stats_mut().read_back;
         match found.keeper {
             Keeper::Tail => stats.from_tail.count(length_bytes),

@@ -7,7 +7,8 @@
 
 use crate::bcw::controller::Action;
 use crate::bcw::padding::SLOW_PADDING_BYTES;
-use crate::device::{Class, Job};
+use crate::bcw::predictor::WriteState;
+use crate::device::{Class, Device, Job};
 use crate::drain::homes::Turn;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
@@ -21,7 +22,7 @@ use crate::migration::moves::Moves;
 use crate::migration::read_back::Promotions;
 use crate::owner::{LogIo, MetadataIo, MigrationIo, Owner, RequestIo};
 use crate::policy::Policy;
-use crate::policy::steering::Steering;
+use crate::policy::steering::{Steering, write_ns};
 use crate::port::IoOp;
 use crate::requests::Requests;
 use crate::store::Store;
@@ -87,6 +88,13 @@ fn is_tail_full(device: DeviceId, io: &DeviceIo) -> bool {
     let d = &io[device];
     let next_bytes = d.queue.first(Class::Write).map_or(0, |first| first.bytes);
     d.tail.bytes > 0 && d.tail.bytes + next_bytes > io.config().tail_bytes_max
+}
+
+/// Would this write wait for longer on an SSD than for a slow write, as far as its policy knew?
+fn is_better_slow(job: &Job, device: &Device, bytes: u64, requests: &Requests) -> bool {
+    let Job::Write { task, .. } = job else { return false };
+    let ssd_ns = requests[*task].expected.ssd_ns;
+    ssd_ns > 0 && device.bcw.is_some() && ssd_ns >= write_ns(device, WriteState::Slow, bytes)
 }
 
 /// Is no user waiting for what this drive would read next?
@@ -289,7 +297,8 @@ impl Policy {
             Job::Write { .. } | Job::Edge { .. } => first.job.bytes(),
             Job::Io(..) => BLOCK_BYTES,
         };
-        let is_spilled = requests.is_spilled(&first.job);
+        let is_spilled = requests.is_spilled(&first.job)
+            || is_better_slow(&first.job, &io[device], bytes, requests);
         let now = io.now();
         let breaks = io.breaks_stream(device, bytes);
         let action = match &mut io[device].bcw {

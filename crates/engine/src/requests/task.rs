@@ -6,7 +6,7 @@ use crate::device::Whose;
 use crate::map::Logical;
 use crate::port::ServedFrom;
 use crate::qos::delivery::{NO_STREAM, StreamIndex};
-use crate::steer::{Reason, Target};
+use crate::steer::{Expected, Reason, Target};
 use crate::tier::TierNumber;
 use tandem_block::{BLOCK_BYTES, Instant, IoError, ObjectId, PayloadId, Request};
 
@@ -103,10 +103,16 @@ pub(crate) struct Task {
     pub(crate) target: Target,
     /// Why it goes there.
     pub(crate) reason: Reason,
+    /// What its policy expected when it decided.
+    pub(crate) expected: Expected,
+    /// Its first block, as policies are told. Of a request with parts that of a part.
+    pub(crate) told_block: Logical,
     /// The tier wants it on an SSD and on a hard drive.
     pub(crate) both: bool,
     /// Slowest place that served a read.
     pub(crate) served_from: ServedFrom,
+    /// RAM had a part of what it reads, which a log has as well.
+    pub(crate) from_read_back: bool,
     /// A hard drive serves it, although an SSD could.
     pub(crate) offloaded: bool,
     /// Fragments to lay over a read's buffer, oldest first per block.
@@ -162,8 +168,11 @@ impl Task {
             masks: (255, 255),
             target: Target::Ssd,
             reason: Reason::Policy,
+            expected: Expected::default(),
+            told_block: first,
             both: false,
             served_from: ServedFrom::Ram,
+            from_read_back: false,
             offloaded: false,
             overlays: Vec::new(),
             retained: false,

@@ -190,7 +190,7 @@ impl Requests {
             "a write goes where its reason says"
         );
         io.stats_mut().steered.count(decision.reason, request.length_bytes);
-        self[id].reason = decision.reason;
+        (self[id].reason, self[id].expected) = (decision.reason, decision.expected);
         match decision.target {
             Target::Log(device) => {
                 let d = &io[device];

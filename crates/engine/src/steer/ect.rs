@@ -16,7 +16,7 @@
 use super::settings::{Kind, Setting, SteerConfig};
 use super::ssd_curve::SsdCurve;
 use super::{
-    Decision, DriveProfiles, HddView, PolicyEntry, Reason, Seen, SsdView, Steer, SteerView, Target,
+    Decision, DriveProfiles, HddView, PolicyEntry, Reason, Seen, SsdView, Steer, SteerView,
 };
 use crate::bcw::controller::Control;
 use crate::bcw::predictor::WriteState;
@@ -121,7 +121,7 @@ impl Steer for Ect {
         let Some(ssd) = expected.min_by_key(|e| (e.total_ns, e.device)) else {
             return Decision::stay(Reason::SsdSooner);
         };
-        let stay = |reason| Decision { target: Target::ThisSsd(ssd.device), reason };
+        let stay = |reason| Decision::on(ssd.device, reason);
         let slow = |hdd: &HddView| hdd.predicted == WriteState::Slow;
         let ready = view.hdds.iter().filter(|hdd| hdd.accepting && !(self.pads && slow(hdd)));
         let Some(hdd) = ready.min_by_key(|h| (h.expected_ns, h.device)) else {
@@ -261,6 +261,7 @@ mod tests {
             let seen = Seen::Completion {
                 device,
                 read: false,
+                is_users: true,
                 bytes,
                 latency_ns: 200_000,
                 queue_length: 0,

@@ -5,7 +5,7 @@
 //!          where a block has one place, the SSDs are striped.
 //! Tests:   below.
 
-use super::{Decision, PolicyEntry, Reason, Steer, SteerView, Target};
+use super::{Decision, PolicyEntry, Reason, Steer, SteerView};
 use crate::bcw::controller::Control;
 use std::collections::BTreeMap;
 use tandem_block::DeviceId;
@@ -31,7 +31,7 @@ impl Steer for EvenSplit {
         let next = view.ssds.iter().map(|ssd| (given(ssd.device), ssd.device)).min();
         let Some((_, device)) = next else { return Decision::stay(Reason::EvenSplit) };
         *self.given_bytes.entry(device).or_default() += view.bytes;
-        Decision { target: Target::ThisSsd(device), reason: Reason::EvenSplit }
+        Decision::on(device, Reason::EvenSplit)
     }
 
     fn control(&self) -> Option<Control> {
@@ -54,6 +54,7 @@ impl Steer for EvenSplit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steer::Target;
     use crate::steer::test_views::{ssd, view};
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) mod ssd_curve;
 pub(crate) mod ssd_first;
 pub(crate) mod ssd_only;
 pub(crate) mod swr;
+pub(crate) mod tandem;
 #[cfg(test)]
 mod test_views;
 pub(crate) mod view;
@@ -31,7 +32,7 @@ use crate::profile::{HddProfile, SsdProfile};
 pub use crate::settings;
 use crate::settings::{Setting, SteerConfig};
 use tandem_block::{DeviceId, Instant};
-pub use view::{Decision, HddView, Reason, Seen, SsdView, SteerView, Target};
+pub use view::{Answer, Decision, Expected, HddView, Reason, Seen, SsdView, SteerView, Target};
 
 /// A steering policy.
 pub trait Steer: std::fmt::Debug + Send {
@@ -61,10 +62,14 @@ pub trait Steer: std::fmt::Debug + Send {
     /// Something happened.
     fn observe(&mut self, _now: Instant, _seen: &Seen) {}
 
-    /// Does it choose between an SSD and a hard drive that both have what is read? Then it is told of answers,
-    /// and asked as below.
+    /// Does it choose between an SSD and a hard drive that both have what is read? Then it is asked as below.
     fn balances(&self) -> bool {
         false
+    }
+
+    /// Does it want to know what users' requests took? Only one that learns is told.
+    fn hears_answers(&self) -> bool {
+        self.balances()
     }
 
     /// Does the hard drive serve the next such read?
@@ -173,6 +178,7 @@ pub const POLICIES: &[PolicyEntry] = &[
     ziggurat::ENTRY,
     nhc::ENTRY,
     most::ENTRY,
+    tandem::ENTRY,
 ];
 
 /// Makes the policy that a volume asks for; `None` if there is none of that name.

@@ -19,6 +19,7 @@
 use super::settings::{Kind, Setting, SteerConfig};
 use super::{Decision, DriveProfiles, PolicyEntry, Reason, Seen, Steer, SteerView};
 use crate::bcw::controller::Control;
+use crate::port::ServedFrom;
 use tandem_block::{Duration, Instant};
 
 const WHOLE_PPM: u64 = 1_000_000;
@@ -207,15 +208,19 @@ impl Steer for Most {
     }
 
     fn observe(&mut self, now: Instant, seen: &Seen) {
-        let &Seen::Answer { read: true, hdd, latency_ns, .. } = seen else { return };
+        let &Seen::Answer(answer) = seen else { return };
+        // of a read from RAM no drive had a part
+        if !answer.read || answer.from == ServedFrom::Ram {
+            return;
+        }
         if self.due == Instant::ZERO {
             self.due = now + self.interval;
         } else if now >= self.due {
             self.optimise();
             self.due = now + self.interval;
         }
-        let side = if hdd { &mut self.hdd } else { &mut self.ssd };
-        side.add(latency_ns);
+        let side = if answer.is_of_hdd() { &mut self.hdd } else { &mut self.ssd };
+        side.add(answer.latency_ns);
     }
 
     fn boxed_clone(&self) -> Box<dyn Steer> {
@@ -226,8 +231,8 @@ impl Steer for Most {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steer::Target;
     use crate::steer::test_views::{hdd, ssd, view};
+    use crate::steer::{Answer, Target};
     use tandem_block::DeviceId;
 
     /// Beside a hard drive that takes 8 ms when it is idle.
@@ -239,13 +244,13 @@ mod tests {
     fn intervals(most: &mut Most, count: u64, (ssd_us, hdd_us): (Option<u64>, Option<u64>)) {
         for _ in 0..count {
             let at = most.due.ns.max(1);
-            for (hdd, us) in [(false, ssd_us), (true, hdd_us)] {
+            for (from, us) in [(ServedFrom::Ssd, ssd_us), (ServedFrom::HddHome, hdd_us)] {
                 let Some(us) = us else { continue };
                 let latency_ns = us * 1_000;
-                let seen =
-                    Seen::Answer { read: true, hdd, offloaded: false, bytes: 4096, latency_ns };
+                let answer =
+                    Answer { read: true, from, bytes: 4096, latency_ns, ..Answer::default() };
                 // the first one of an interval ends the one before
-                most.observe(Instant::from_ns(at), &seen);
+                most.observe(Instant::from_ns(at), &Seen::Answer(answer));
             }
             if ssd_us.is_none() && hdd_us.is_none() {
                 most.optimise();

@@ -17,8 +17,9 @@
 //! Tests:   below, by what is answered.
 
 use super::settings::{Kind, Setting, SteerConfig};
-use super::{Decision, PolicyEntry, Reason, Seen, Steer, SteerView};
+use super::{Answer, Decision, PolicyEntry, Reason, Seen, Steer, SteerView};
 use crate::bcw::controller::Control;
+use crate::port::ServedFrom;
 use tandem_block::{Duration, Instant};
 
 const WHOLE_PPM: u64 = 1_000_000;
@@ -302,7 +303,12 @@ impl Steer for Nhc {
     }
 
     fn observe(&mut self, now: Instant, seen: &Seen) {
-        let &Seen::Answer { read, hdd, offloaded, bytes, latency_ns } = seen else { return };
+        let &Seen::Answer(answer) = seen else { return };
+        // no drive had a part in it
+        if answer.from == ServedFrom::Ram {
+            return;
+        }
+        let Answer { read, offloaded, bytes, latency_ns, .. } = answer;
         if self.due == Instant::ZERO {
             self.due = now + self.stable_time;
         } else if now >= self.due && self.answered.requests > 0 {
@@ -313,7 +319,7 @@ impl Steer for Nhc {
         answered.bytes += bytes;
         answered.latency_ns = answered.latency_ns.saturating_add(latency_ns);
         answered.reads += u64::from(read);
-        answered.misses += u64::from(read && hdd && !offloaded);
+        answered.misses += u64::from(read && answer.is_of_hdd() && !offloaded);
     }
 
     fn boxed_clone(&self) -> Box<dyn Steer> {
@@ -338,14 +344,11 @@ mod tests {
     fn reads(nhc: &mut Nhc, ms: std::ops::Range<u64>, (count, misses): (u64, u64), latency: u64) {
         for at in ms {
             for n in 0..count {
-                let seen = Seen::Answer {
-                    read: true,
-                    hdd: n < misses,
-                    offloaded: false,
-                    bytes: 4096,
-                    latency_ns: latency,
-                };
-                nhc.observe(Instant::from_ns(at * 1_000_000 + n + 1), &seen);
+                let from = if n < misses { ServedFrom::HddHome } else { ServedFrom::Ssd };
+                let (bytes, latency_ns) = (4096, latency);
+                let answer = Answer { read: true, from, bytes, latency_ns, ..Answer::default() };
+                let at = Instant::from_ns(at * 1_000_000 + n + 1);
+                nhc.observe(at, &Seen::Answer(answer));
             }
         }
     }

@@ -111,7 +111,7 @@ impl Steer for Pairs {
                 let pair = self.of(*device);
                 self.policies[pair].observe(now, seen);
             }
-            Seen::Arrival { .. } | Seen::Flush { .. } | Seen::Answer { .. } => {
+            Seen::Arrival { .. } | Seen::Flush { .. } | Seen::Answer(_) => {
                 self.policies.iter_mut().for_each(|policy| policy.observe(now, seen));
             }
         }
@@ -125,30 +125,15 @@ impl Steer for Pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{HddProfile, SsdProfile};
+    use crate::profile::SsdProfile;
     use crate::settings::SteerConfig;
     use crate::steer::Reason;
-    use crate::steer::test_views::{hdd, ssd, view};
+    use crate::steer::test_views::{hdd, hdd_profile, ssd, view};
 
     fn profiles(ssds: &[u8], hdds: &[u8]) -> DriveProfiles {
         DriveProfiles {
             ssds: ssds.iter().map(|id| (DeviceId(*id), SsdProfile::default())).collect(),
             hdds: hdds.iter().map(|id| (DeviceId(*id), hdd_profile())).collect(),
-        }
-    }
-
-    fn hdd_profile() -> HddProfile {
-        HddProfile {
-            fast_latency: vec![(4096, 180_000)],
-            mid_latency: vec![(4096, 280_000)],
-            slow_latency_ns: 12_000_000,
-            fast_stage_bytes: 50 << 20,
-            mid_stage_bytes: 4 << 20,
-            drain_idle_ns: 1_000_000_000,
-            drain_bytes_per_s: 6 << 20,
-            flush_base_ns: 1_000_000,
-            position_ns: 8_000_000,
-            detail: Box::default(),
         }
     }
 
@@ -238,6 +223,7 @@ mod tests {
             let seen = Seen::Completion {
                 device: DeviceId(1),
                 read: false,
+                is_users: true,
                 bytes: 4096,
                 latency_ns: 1_000_000_000,
                 queue_length: 0,

@@ -116,7 +116,15 @@ mod tests {
     fn write(queue_length: u32, latency_ns: u64) -> Seen {
         let (device, bytes) = (DeviceId(0), 4096);
         let in_flight_bytes = u64::from(queue_length + 1) * bytes;
-        Seen::Completion { device, read: false, bytes, latency_ns, queue_length, in_flight_bytes }
+        Seen::Completion {
+            device,
+            read: false,
+            is_users: true,
+            bytes,
+            latency_ns,
+            queue_length,
+            in_flight_bytes,
+        }
     }
 
     /// [BCW §4.3]: "the smallest l(t) whose SSD latency exceeds the HDD's mid latency".

@@ -33,6 +33,8 @@ pub(crate) struct SsdCurve {
     measured: usize,
     /// Mean length of a stall, in ns.
     stall_ns: u64,
+    /// Was there any?
+    has_stalled: bool,
 }
 
 impl SsdCurve {
@@ -44,7 +46,7 @@ impl SsdCurve {
             let transfer_ns = (bytes * 1_000_000_000 / u128::from(rate)) as u64;
             BASE_NS.max(transfer_ns).min(LATENCY_NS_MAX)
         };
-        SsdCurve { nodes: std::array::from_fn(node), measured: 0, stall_ns }
+        SsdCurve { nodes: std::array::from_fn(node), measured: 0, stall_ns, has_stalled: false }
     }
 
     /// The node at or below so many bytes, and how far behind it they are, in 256ths.
@@ -88,11 +90,17 @@ impl SsdCurve {
         if age_ns < self.stall_ns { self.stall_ns - age_ns } else { age_ns }
     }
 
+    /// Was a write ever so late that it met a stall?
+    pub(crate) fn has_stalled(&self) -> bool {
+        self.has_stalled
+    }
+
     /// A write is done.
     pub(crate) fn learn(&mut self, in_flight_bytes: u64, took_ns: u64, slack_ns: u64) {
         let took_ns = took_ns.min(LATENCY_NS_MAX);
         let expected = self.latency_ns(in_flight_bytes);
         if took_ns > slack_ns && took_ns > 2 * expected + slack_ns {
+            self.has_stalled = true;
             self.stall_ns =
                 self.stall_ns - (self.stall_ns >> WEIGHT_BITS) + (took_ns >> WEIGHT_BITS);
         }

@@ -2,6 +2,7 @@
 
 use super::{HddView, SsdView, SteerView};
 use crate::bcw::predictor::WriteState;
+use crate::profile::HddProfile;
 use tandem_block::{DeviceId, Instant, ObjectId};
 
 /// An SSD with so many commands.
@@ -21,6 +22,7 @@ pub(super) fn hdd(device: u8) -> HddView {
     HddView {
         device: DeviceId(device),
         accepting: true,
+        takes_slow: false,
         predicted: WriteState::Fast,
         queue_length: 0,
         idle: true,
@@ -45,5 +47,21 @@ pub(super) fn view<'a>(ssds: &'a [SsdView], hdds: &'a [HddView]) -> SteerView<'a
         hdds,
         reads_per_s: 0,
         requests_per_s: 0,
+    }
+}
+
+/// A drive that nothing is known of in detail.
+pub(super) fn hdd_profile() -> HddProfile {
+    HddProfile {
+        fast_latency: vec![(4096, 180_000)],
+        mid_latency: vec![(4096, 280_000)],
+        slow_latency_ns: 12_000_000,
+        fast_stage_bytes: 50 << 20,
+        mid_stage_bytes: 4 << 20,
+        drain_idle_ns: 1_000_000_000,
+        drain_bytes_per_s: 6 << 20,
+        flush_base_ns: 1_000_000,
+        position_ns: 8_000_000,
+        detail: Box::default(),
     }
 }

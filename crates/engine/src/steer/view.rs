@@ -6,6 +6,7 @@
 
 use crate::bcw::predictor::WriteState;
 use crate::map::Logical;
+use crate::port::ServedFrom;
 use tandem_block::{DeviceId, Instant, ObjectId};
 
 /// What a policy sees of one SSD.
@@ -32,6 +33,8 @@ pub struct HddView {
     pub device: DeviceId,
     /// Writes like this one may go there now. Paper: `flagHDD`.
     pub accepting: bool,
+    /// A write may go there that may be slow, because the SSD would take even longer.
+    pub takes_slow: bool,
     /// State that a write of this size would meet, everything committed before it counted.
     pub predicted: WriteState,
     /// Commands accepted and not completed. Paper: `l_HDD(t)`.
@@ -101,25 +104,16 @@ pub enum Seen {
         /// The volume or file that he named.
         object: ObjectId,
     },
-    /// A user's read or write was answered without error. Policies that balance are told.
-    Answer {
-        /// Not a write.
-        read: bool,
-        /// A hard drive served it, or a part of it.
-        hdd: bool,
-        /// An SSD could have served it, too.
-        offloaded: bool,
-        /// Its size as the user asked.
-        bytes: u64,
-        /// From its arrival on, in ns.
-        latency_ns: u64,
-    },
+    /// A user's read or write was answered without error. Policies that hear answers are told.
+    Answer(Answer),
     /// An SSD completed a read or write without error.
     Completion {
         /// Which.
         device: DeviceId,
         /// Not a write.
         read: bool,
+        /// A user waits for it. Else it is the engine's own.
+        is_users: bool,
         /// Its size.
         bytes: u64,
         /// From its issue on, in ns.
@@ -129,6 +123,36 @@ pub enum Seen {
         /// Bytes in flight when it was issued, its own included.
         in_flight_bytes: u64,
     },
+}
+
+/// What was answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answer {
+    /// Not a write.
+    pub read: bool,
+    /// Where the bytes came from, the slowest place if several. Of a write where they went.
+    pub from: ServedFrom,
+    /// RAM had a part of what was read, which a log has as well.
+    pub from_read_back: bool,
+    /// An SSD could have served it, too.
+    pub offloaded: bool,
+    /// First block.
+    pub logical: Logical,
+    /// Its size as the user asked.
+    pub bytes: u64,
+    /// From its arrival on, in ns.
+    pub latency_ns: u64,
+    /// A write that was redirected, and given back unissued.
+    pub is_returned: bool,
+    /// Of a write: what its policy expected when it decided.
+    pub expected: Expected,
+}
+
+impl Answer {
+    /// A hard drive served it, or a part of it.
+    pub(crate) fn is_of_hdd(&self) -> bool {
+        matches!(self.from, ServedFrom::HddLog | ServedFrom::HddHome)
+    }
 }
 
 /// Why a write went where it went.
@@ -191,6 +215,8 @@ pub enum Reason {
     Synchronous,
     /// Redirected: it is the hard drive's share of what lies on both sides.
     Balanced,
+    /// Kept on the SSD: users have been slowed down as far as they may be.
+    OverBudget,
 }
 
 impl Reason {
@@ -225,6 +251,7 @@ impl Reason {
             Reason::Resting => "resting",
             Reason::Synchronous => "synchronous",
             Reason::Balanced => "balanced",
+            Reason::OverBudget => "over_budget",
         }
     }
 
@@ -273,18 +300,46 @@ pub struct Decision {
     pub target: Target,
     /// Why.
     pub(crate) reason: Reason,
+    /// What the policy expects.
+    pub(crate) expected: Expected,
+}
+
+/// What a policy expects of a write, in ns. 0: it does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Where it goes.
+    pub ns: u64,
+    /// On an SSD.
+    pub ssd_ns: u64,
+}
+
+impl Expected {
+    /// The policy does not say.
+    pub(crate) const NOTHING: Expected = Expected { ns: 0, ssd_ns: 0 };
 }
 
 impl Decision {
     /// It stays on an SSD.
     pub(crate) const fn stay(reason: Reason) -> Self {
         assert!(!reason.redirects(), "a write that stays was not redirected");
-        Decision { target: Target::Ssd, reason }
+        Decision { target: Target::Ssd, reason, expected: Expected::NOTHING }
+    }
+
+    /// It goes to this SSD.
+    pub(crate) const fn on(ssd: DeviceId, reason: Reason) -> Self {
+        assert!(!reason.redirects(), "a write that goes to an SSD was not redirected");
+        Decision { target: Target::ThisSsd(ssd), reason, expected: Expected::NOTHING }
+    }
+
+    /// With what is expected of it.
+    #[must_use]
+    pub(crate) const fn expecting(self, expected: Expected) -> Self {
+        Decision { expected, ..self }
     }
 
     /// It goes to this hard drive.
     pub(crate) const fn go(hdd: &HddView, reason: Reason) -> Self {
         assert!(reason.redirects(), "a write that goes to a hard drive was redirected");
-        Decision { target: Target::Log(hdd.device), reason }
+        Decision { target: Target::Log(hdd.device), reason, expected: Expected::NOTHING }
     }
 }

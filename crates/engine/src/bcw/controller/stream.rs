@@ -14,6 +14,28 @@ impl Controller {
         self.state != State::Faulted && self.budgets.has_log_bytes(now)
     }
 
+    /// May a write go there that may be slow, because it would wait for longer elsewhere? Only where slow writes are
+    /// brought on when somebody wants them: elsewhere users never meet one.
+    pub(crate) fn takes_slow(&self, now: Instant) -> bool {
+        let runs = matches!(
+            self.state,
+            State::Fast | State::Mid | State::Slow | State::Suspended | State::Draining
+        );
+        let is_trusted = self.trust == Trust::Full;
+        self.control == Control::OnDemand && runs && is_trusted && self.may_spill(now)
+    }
+
+    /// How many of the writes that were promised will be slow: one for each stage that they fill.
+    pub(crate) fn slow_promised(&self) -> u64 {
+        if self.control != Control::OnDemand {
+            return 0;
+        }
+        let (fast, mid) = self.last_bounds();
+        let stage = if self.last == WriteState::Fast { fast } else { mid };
+        let promised = self.stage_bytes + self.committed_bytes;
+        if promised <= stage { 0 } else { 1 + (promised - stage) / mid.max(1) }
+    }
+
     /// The state that a write of this size would meet after everything already promised.
     pub(crate) fn predict(&mut self, now: Instant, bytes: u64) -> WriteState {
         self.decay(now);

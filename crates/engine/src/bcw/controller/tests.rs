@@ -305,6 +305,29 @@ fn on_demand_padding_ends_in_the_mid_state_and_never_flushes() {
     }
 }
 
+/// Writes that would wait for longer elsewhere may be slow here, under the control that knows of them. Each stage that
+/// they fill costs one slow write.
+#[test]
+fn slow_writes_are_taken_on_demand_alone_and_counted_before() {
+    for control in [Control::Bare, Control::FastOnly, Control::OnDemand, Control::Full] {
+        let (c, now) = fast_under(control);
+        assert_eq!(c.takes_slow(now), control == Control::OnDemand, "{control:?}");
+    }
+    let (mut c, now) = fast_under(Control::OnDemand);
+    for (promised_bytes, want) in
+        [(0, 0), (16 * MIB, 0), (16 * MIB + 4096, 1), (24 * MIB - 4096, 1), (24 * MIB, 2)]
+    {
+        c.commit(now, promised_bytes);
+        assert_eq!(c.slow_promised(), want, "{promised_bytes}");
+        c.uncommit(promised_bytes);
+    }
+    c.disturbed(true);
+    assert!(!c.accepting(now) && c.takes_slow(now), "after a read nobody knows the stage");
+    let (mut full, now) = fast_under(Control::Full);
+    full.commit(now, 64 * MIB);
+    assert_eq!(full.slow_promised(), 0, "there users never meet one");
+}
+
 /// M23: after a read paddings are written until a slow write is seen, or until they look like the stage
 /// that was interrupted.
 #[test]

@@ -94,8 +94,11 @@ impl Requests {
             parent.started = parent.started.min(part.started);
         }
         parent.served_from = parent.served_from.max(part.served_from);
+        parent.from_read_back |= part.from_read_back;
         parent.offloaded |= part.offloaded;
         parent.target = part.target;
+        parent.reason = part.reason;
+        (parent.expected, parent.told_block) = (part.expected, part.first);
         self.let_go(id, commit, tiers, io);
     }
 }

@@ -1,0 +1,242 @@
+//! How much later than on the SSD may users be, and how much of that is left?
+//!
+//! Source: frontier D0: latency is the objective, and wear has a price that follows from a limit. The limit here is
+//!         the operator's `slowdown`. An account holds the mean: each request brings the allowed part of its time, and
+//!         one that was sent elsewhere brings or takes the difference to the SSD's. A count holds the tail.
+
+/// What so many requests bring is kept at most: a calm hour must not pay for a bad minute.
+const KEPT: i64 = 4_096;
+/// Where they bring next to nothing, gains are kept as if they brought this part of their time.
+const KEPT_PPM_MIN: i64 = 10_000;
+/// A new account has this part of what can be kept.
+const FIRST_PART: i64 = 2;
+/// Debts are kept up to so many mean latencies.
+const DEBT_MEANS: i64 = 262_144;
+/// Mean latency that a new account supposes, in ns (guess).
+const MEAN_NS: i64 = 50_000;
+const PPM: i64 = 1_000_000;
+
+/// Time that users may lose.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Account {
+    /// What a request may be later on average, in millionths.
+    slack_ppm: i64,
+    /// Mean latency of requests, in ns: what can be kept goes by it.
+    mean_ns: i64,
+    left_ns: i64,
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+impl Account {
+    /// `slack_ppm`: so many millionths later on average.
+    pub(super) fn new(slack_ppm: u64) -> Self {
+        let mut account = Account { slack_ppm: signed(slack_ppm), mean_ns: MEAN_NS, left_ns: 0 };
+        account.left_ns = if slack_ppm > 0 { account.most_ns() / FIRST_PART } else { 0 };
+        account
+    }
+
+    /// Time that is kept at most, in ns.
+    fn most_ns(&self) -> i64 {
+        let ppm = self.slack_ppm.clamp(KEPT_PPM_MIN, PPM);
+        let most = i128::from(self.mean_ns) * i128::from(ppm) * i128::from(KEPT) / i128::from(PPM);
+        i64::try_from(most).unwrap_or(i64::MAX)
+    }
+
+    /// A request that its own place served in so many ns.
+    pub(super) fn earn(&mut self, took_ns: u64) {
+        let took = signed(took_ns);
+        // one stall says little of the mean
+        let seen = took.min(self.mean_ns.saturating_mul(16));
+        self.mean_ns = (self.mean_ns + (seen - self.mean_ns) / 64).max(1);
+        self.allow(took_ns);
+    }
+
+    /// A request that nobody could have sent elsewhere took so long.
+    pub(super) fn allow(&mut self, took_ns: u64) {
+        self.add(self.allowed(signed(took_ns)));
+    }
+
+    /// A request that was sent elsewhere took so long, where the SSD was expected to take `ssd_ns`.
+    pub(super) fn settle(&mut self, took_ns: u64, ssd_ns: u64) {
+        let (took, ssd) = (signed(took_ns), signed(ssd_ns));
+        self.add(self.allowed(ssd).saturating_add(ssd).saturating_sub(took));
+    }
+
+    /// So much is expected to be lost, and is lost for others until it is known.
+    pub(super) fn reserve(&mut self, loss_ns: u64) {
+        self.add(signed(loss_ns).saturating_neg());
+    }
+
+    /// What was reserved is known now.
+    pub(super) fn give_back(&mut self, loss_ns: u64) {
+        self.add(signed(loss_ns));
+    }
+
+    fn allowed(&self, ns: i64) -> i64 {
+        let allowed = i128::from(ns) * i128::from(self.slack_ppm) / i128::from(PPM);
+        i64::try_from(allowed).unwrap_or(i64::MAX)
+    }
+
+    fn add(&mut self, ns: i64) {
+        let debt = self.mean_ns.saturating_mul(DEBT_MEANS);
+        self.left_ns = self.left_ns.saturating_add(ns).clamp(-debt, self.most_ns());
+    }
+
+    /// Time that may be lost now, in ns.
+    pub(super) fn left_ns(&self) -> u64 {
+        u64::try_from(self.left_ns).unwrap_or(0)
+    }
+
+    /// How full it is, in percent.
+    pub(super) fn full_percent(&self) -> u64 {
+        let percent = i128::from(self.left_ns.max(0)) * 100 / i128::from(self.most_ns().max(1));
+        u64::try_from(percent).unwrap_or(0).min(100)
+    }
+
+    /// Has more been lost than was allowed?
+    pub(super) fn is_spent(&self) -> bool {
+        self.left_ns < 0
+    }
+
+    /// Mean latency of what its own place served, in ns.
+    pub(super) fn mean_ns(&self) -> u64 {
+        self.mean_ns.unsigned_abs()
+    }
+}
+
+/// Rights that are kept at most: a long calm does not pay for a bad minute.
+const RIGHTS_MAX: i64 = 4;
+/// … and so many may be owed.
+const OWED_MAX: i64 = 64;
+
+/// How many requests may still be later than the tail that the SSD has by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lateness {
+    /// What one request earns, in millionths of a right.
+    earned_ppm: i64,
+    left_ppm: i64,
+}
+
+impl Lateness {
+    /// One of so many requests may be late.
+    pub(super) const fn new(one_of: i64) -> Lateness {
+        Lateness { earned_ppm: PPM / one_of, left_ppm: PPM }
+    }
+
+    /// A request that earns.
+    pub(super) fn earn(&mut self) {
+        self.add(self.earned_ppm);
+    }
+
+    /// A request that earns a tenth: so what is owed is forgotten in the end.
+    pub(super) fn forget(&mut self) {
+        self.add(self.earned_ppm / 10);
+    }
+
+    /// One was late.
+    pub(super) fn spend(&mut self) {
+        self.add(-PPM);
+    }
+
+    fn add(&mut self, ppm: i64) {
+        self.left_ppm = (self.left_ppm + ppm).clamp(-OWED_MAX * PPM, RIGHTS_MAX * PPM);
+    }
+
+    /// Were more late than may be?
+    pub(super) fn is_spent(&self) -> bool {
+        self.left_ppm < 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_stays_within_the_slack() {
+        // whoever spends whenever something is left is 5 % late in the long run, and no more
+        let mut account = Account::new(50_000);
+        let mut total_ns = 0u64;
+        for _ in 0..200_000 {
+            if account.left_ns() >= 30_000 {
+                account.settle(130_000, 100_000);
+                total_ns += 130_000;
+            } else {
+                account.earn(100_000);
+                total_ns += 100_000;
+            }
+        }
+        let mean_ns = total_ns / 200_000;
+        assert!((104_000..=105_300).contains(&mean_ns), "{mean_ns}");
+    }
+
+    /// Latencies that vary by themselves lose nothing.
+    #[test]
+    fn gains_and_losses_cancel() {
+        let mut account = Account::new(0);
+        let before = account.left_ns();
+        for round in 0..10_000 {
+            account.settle(if round % 2 == 0 { 50_000 } else { 150_000 }, 100_000);
+        }
+        assert_eq!(account.left_ns(), before);
+    }
+
+    #[test]
+    fn a_loss_is_paid_back_before_the_next_one() {
+        let mut account = Account::new(50_000);
+        (0..2_000).for_each(|_| account.earn(20_000));
+        (0..10).for_each(|_| account.settle(100_000_000, 20_000));
+        assert!(account.is_spent() && account.left_ns() == 0);
+        let mut requests = 0u64;
+        while account.is_spent() {
+            account.earn(20_000);
+            requests += 1;
+        }
+        let owed = 10 * 99_980_000 - 2 * account.most_ns().unsigned_abs();
+        assert!(requests >= owed / 1_000, "{requests}: a second is 1 us of each of a million");
+    }
+
+    #[test]
+    fn what_is_reserved_is_not_spent_twice() {
+        let mut account = Account::new(50_000);
+        let before = account.left_ns();
+        account.reserve(before);
+        assert_eq!(account.left_ns(), 0);
+        account.give_back(before);
+        account.settle(30_000, 20_000);
+        assert_eq!(account.left_ns(), before - 9_000, "10 us were lost, and 1 us is allowed");
+    }
+
+    #[test]
+    fn what_never_ends_ends_no_arithmetic() {
+        let mut account = Account::new(u64::MAX);
+        account.settle(u64::MAX, 0);
+        account.earn(u64::MAX);
+        account.settle(u64::MAX, u64::MAX);
+        account.reserve(u64::MAX);
+        assert!(account.full_percent() <= 100 && account.mean_ns() > 0);
+    }
+
+    #[test]
+    fn so_many_may_be_late_and_no_more() {
+        let mut tail = Lateness::new(1_000);
+        let mut late = 0;
+        for _ in 0..100_000 {
+            let is_late = !tail.is_spent();
+            tail.earn();
+            if is_late {
+                tail.spend();
+                late += 1;
+            }
+        }
+        assert!((95..=105).contains(&late), "{late} of 100,000");
+        (0..10).for_each(|_| tail.spend());
+        (0..90_000).for_each(|_| tail.forget());
+        assert!(tail.is_spent());
+        (0..20_000).for_each(|_| tail.forget());
+        assert!(!tail.is_spent(), "it is forgotten in the end");
+    }
+}
