@@ -71,14 +71,18 @@ fn scene(rng: &mut Rng) -> Scene {
     Scene { bytes: 4096 << rng.below(8), ssds, hdds }
 }
 
-/// ns a decision, and the share redirected in percent.
-fn measure(policy: &mut Box<dyn Steer>, scenes: &[Scene], told: bool) -> (u64, u64) {
+/// ns a decision, and the share redirected in percent. Time goes on from round to round.
+fn measure(
+    policy: &mut Box<dyn Steer>,
+    scenes: &[Scene],
+    (told, round): (bool, u64),
+) -> (u64, u64) {
     let mut redirected = 0;
     let learns = told && policy.learns();
     let began = std::time::Instant::now();
     for number in 0..DECISIONS {
         let scene = &scenes[number as usize % VIEWS];
-        let now = Instant::from_ns(number * 20_000);
+        let now = Instant::from_ns((round * DECISIONS + number) * 20_000);
         if learns {
             policy.observe(now, &Seen::Arrival { read: number % 3 == 0, bytes: scene.bytes });
         }
@@ -125,9 +129,13 @@ fn main() {
     println!("{:<12} {:>9} {:>7} {:>13}", "policy", "decide ns", "told ns", "redirected %");
     for (name, config) in configs {
         let mut policy = build(&config, &profiles()).expect("registered");
+        let mut round = 0;
         let mut median = |told| {
-            let mut rounds: Vec<(u64, u64)> =
-                (0..ROUNDS).map(|_| measure(&mut policy, &scenes, told)).collect();
+            let mut one = |_| {
+                round += 1;
+                measure(&mut policy, &scenes, (told, round))
+            };
+            let mut rounds: Vec<(u64, u64)> = (0..ROUNDS).map(&mut one).collect();
             rounds.sort_unstable();
             rounds[ROUNDS / 2]
         };

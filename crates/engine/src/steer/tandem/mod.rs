@@ -85,6 +85,8 @@ struct Tandem {
     /// What a hard drive's arm takes to get to a place, and a slow write, in ns.
     position_ns: u64,
     slow_ns: u64,
+    /// What a write costs readers that wait behind it, for each read in a second, in ns.
+    behind_ns: u64,
     /// What users may lose.
     writes: Account,
     reads: Account,
@@ -133,10 +135,10 @@ fn learn(share_ppm: &mut u64, seen: bool) {
     *share_ppm += (PPM >> bits) * u64::from(seen);
 }
 
-/// So many millionths of a time.
+/// So many millionths of a time, without a division of 128 bits, which would be half of a decision.
 fn part_ns(ppm: u64, ns: u64) -> u64 {
-    let part = u128::from(ppm) * u128::from(ns) / u128::from(PPM);
-    u64::try_from(part).unwrap_or(u64::MAX)
+    let whole = (ns / PPM).saturating_mul(ppm);
+    whole.saturating_add((ns % PPM).saturating_mul(ppm) / PPM)
 }
 
 /// May a write to this drive be slow?
@@ -155,11 +157,14 @@ impl Tandem {
         let of_hdds = |value: fn(&crate::profile::HddProfile) -> u64| {
             profiles.hdds.iter().map(|(_, profile)| value(profile)).max().unwrap_or(0)
         };
+        let position_ns = of_hdds(|profile| profile.position_ns);
+        let away_us = position_ns / 1_000;
         let slowdown_ppm = config.get("slowdown");
         assert!(slowdown_ppm >= PPM, "nobody can ask for more than the SSD's speed");
         Tandem {
             curves,
-            position_ns: of_hdds(|profile| profile.position_ns),
+            position_ns,
+            behind_ns: away_us.saturating_mul(away_us) / 2_000,
             slow_ns: of_hdds(|profile| profile.slow_latency_ns),
             writes: Account::new(slowdown_ppm - PPM),
             reads: Account::new(slowdown_ppm - PPM),
@@ -189,9 +194,17 @@ impl Tandem {
         Some(SsdTime { device: ssd.device, total_ns, stalled })
     }
 
+    /// What reads of a redirected write are expected to cost, in ns.
+    fn future_ns(&self, logical: Logical) -> u64 {
+        // where readers have lost too much already, nothing is said in favour of a read
+        let from_log_ppm = if self.readers_lost() { PPM } else { self.from_log_ppm };
+        let probable_ppm = part_ns(from_log_ppm, self.by_extent.share_ppm(logical));
+        part_ns(probable_ppm, self.position_ns)
+    }
+
     /// What a write to this hard drive costs users, in ns: its own time, that of reads to come, and that of reads that
     /// wait behind it.
-    fn cost_ns(&self, hdd: &HddView, logical: Logical) -> u64 {
+    fn cost_ns(&self, hdd: &HddView, future_ns: u64) -> u64 {
         let slow_ns = match (hdd.accepting, hdd.predicted) {
             // the drive says so itself
             (true, WriteState::Slow) => 0,
@@ -199,14 +212,8 @@ impl Tandem {
             (false, WriteState::Slow) => 0,
             (false, WriteState::Fast | WriteState::Mid) => self.slow_ns,
         };
-        // where readers have lost too much already, nothing is said in favour of a read
-        let from_log_ppm = if self.readers_lost() { PPM } else { self.from_log_ppm };
-        let probable_ppm = part_ns(from_log_ppm, self.by_extent.share_ppm(logical));
-        let future_ns = part_ns(probable_ppm, self.position_ns);
         // a read that comes while the arm is away waits for half of its way on average
-        let away_ns = u128::from(self.position_ns);
-        let behind_ns = u128::from(hdd.reads_per_s) * away_ns * away_ns / 2_000_000_000;
-        let behind_ns = u64::try_from(behind_ns).unwrap_or(u64::MAX);
+        let behind_ns = hdd.reads_per_s.saturating_mul(self.behind_ns);
         let costs = [slow_ns, future_ns, behind_ns];
         costs.into_iter().fold(hdd.expected_ns, u64::saturating_add)
     }
@@ -347,7 +354,8 @@ impl Steer for Tandem {
             return stay(Reason::SsdSooner);
         }
         let ready = view.hdds.iter().filter(|hdd| hdd.accepting || hdd.takes_slow);
-        let costs = ready.map(|hdd| (self.cost_ns(hdd, view.logical), hdd.device, hdd));
+        let future_ns = self.future_ns(view.logical);
+        let costs = ready.map(|hdd| (self.cost_ns(hdd, future_ns), hdd.device, hdd));
         let Some((cost_ns, _, hdd)) = costs.min_by_key(|(cost, device, _)| (*cost, *device)) else {
             // only an SSD that takes longer is reason enough to take a drive out of its rest
             let urgent = ssd.total_ns > self.slow_ns;
