@@ -42,6 +42,15 @@ impl Failure {
     }
 }
 
+/// A failure in words, for a text that it is a part of.
+pub fn said(failure: Failure) -> String {
+    match failure {
+        Failure::Usage(text) => text,
+        Failure::Configuration(fault) => fault.to_string(),
+        Failure::Failed(error) => format!("{error:#}"),
+    }
+}
+
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
         match error.into().downcast::<ConfigFault>() {

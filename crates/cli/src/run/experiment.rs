@@ -9,7 +9,7 @@ use super::schema;
 use super::sharing::{self, Sharing};
 use super::traces;
 use super::values::bytes;
-use crate::failure::{ConfigFault, Failure};
+use crate::failure::{ConfigFault, Failure, said};
 use crate::policy;
 use crate::replay::arguments::{choices, named};
 use crate::report::names::placement_name;
@@ -521,12 +521,4 @@ fn staircase(file: &file::Case) -> Result<Staircase, Fault> {
         return Err(Fault::at(size, "the writes of a staircase have 4KiB to 1MiB"));
     }
     Ok(Staircase { spec, size_bytes })
-}
-
-pub(super) fn said(failure: Failure) -> String {
-    match failure {
-        Failure::Usage(text) => text,
-        Failure::Configuration(fault) => fault.to_string(),
-        Failure::Failed(error) => format!("{error:#}"),
-    }
 }

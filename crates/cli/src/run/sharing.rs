@@ -4,9 +4,9 @@
 
 mod told;
 
-use super::experiment::said;
 use super::values::{bytes, does, request_bytes, time};
 use super::{file, traces};
+use crate::failure::said;
 use crate::policy;
 use crate::rate;
 use crate::replay::arguments::choices;

@@ -87,8 +87,8 @@ fn requests(path: &Path, wanted: Op) -> Result<Vec<(u64, u64)>, String> {
         Ok::<_, std::convert::Infallible>(of_kind.map(place).take(REQUESTS_MAX).collect())
     };
     let speed = Speedup::parse("1").expect("one is a speed-up");
-    let loaded = reading.load(|_| {}).map_err(super::experiment::said)?;
-    loaded.replay(speed, of).map_err(super::experiment::said)
+    let loaded = reading.load(|_| {}).map_err(crate::failure::said)?;
+    loaded.replay(speed, of).map_err(crate::failure::said)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What runs, on how many processors? Every case under every policy, equal ones once.
 
-use super::experiment::{Choice, Experiment, Kind, Predictor, Replay, Staircase, Which, said};
-use crate::failure::Failure;
+use super::experiment::{Choice, Experiment, Kind, Predictor, Replay, Staircase, Which};
+use crate::failure::{Failure, said};
 use crate::input::{Loaded, Reading, Source};
 use crate::replay::{doubts, pace};
 use crate::report::json;

@@ -2,7 +2,7 @@
 
 use super::file::{self, File, position};
 use super::goal::Goal;
-use crate::failure::{ConfigFault, Failure};
+use crate::failure::{ConfigFault, Failure, said};
 use crate::input::{self, Source};
 use crate::policy;
 use crate::replay::arguments::{choices, named};
@@ -130,15 +130,6 @@ pub(super) fn sampled(mut cases: Vec<Case>, count: usize, seed: u64) -> Vec<Case
 
 fn told<T>(place: &Spanned<T>) -> impl Fn(Failure) -> Fault {
     move |failure| Fault::at(place, said(failure))
-}
-
-/// A failure in words.
-pub(super) fn said(failure: Failure) -> String {
-    match failure {
-        Failure::Usage(text) => text,
-        Failure::Configuration(fault) => fault.to_string(),
-        Failure::Failed(error) => format!("{error:#}"),
-    }
 }
 
 fn policies(file: &File) -> Result<Vec<Policy>, Fault> {

@@ -1,9 +1,9 @@
 //! The rows of a sweep for what could be had at best: found offline, from what nobody knows in time.
 
-use super::cases::{Case, Limit, Sweep, said};
+use super::cases::{Case, Limit, Sweep};
 use super::compare::{Compared, Figures};
 use super::told::{LATENCIES, SSD_BYTES, SSD_USER_BYTES};
-use crate::failure::Failure;
+use crate::failure::{Failure, said};
 use crate::input::{Reading, Source};
 use crate::replay::pace;
 use rayon::prelude::*;

@@ -1,8 +1,8 @@
 //! The runs of a sweep: each case from each start under each policy, side by side as memory allows.
 
-use super::cases::{Case, Sweep, said};
+use super::cases::{Case, Sweep};
 use super::compare::{Figures, Starts};
-use crate::failure::Failure;
+use crate::failure::{Failure, said};
 use crate::input::{Loaded, Reading, Source};
 use crate::replay::pace;
 use crate::report::json;
