@@ -85,6 +85,9 @@ impl Sweep {
     }
 
     pub fn parse(text: &str, traces: Option<&OsStr>) -> Result<Sweep, Fault> {
+        if text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("relation")) {
+            return Err(Fault::whole("it is an experiment: tandem run runs it"));
+        }
         let file: File = toml_fault::parse(text)?;
         let policies = policies(&file)?;
         let labels: Vec<&str> = policies.iter().map(|policy| policy.label.as_str()).collect();
@@ -420,6 +423,12 @@ percent_of_cases = 95.0
         assert_eq!(drawn(1).len(), 5);
         assert_eq!(drawn(1), drawn(1));
         assert_ne!(drawn(1), drawn(2));
+    }
+
+    #[test]
+    fn an_experiment_is_no_sweep() {
+        let fault = Sweep::parse("name = \"e\"\n[[relation]]\nid = \"M1\"\n", None).err();
+        assert!(fault.is_some_and(|fault| fault.text.contains("tandem run")));
     }
 
     #[test]
