@@ -47,13 +47,17 @@ struct Scene {
 }
 
 fn scene(rng: &mut Rng) -> Scene {
-    let mut ssd = |device| SsdView {
-        device: DeviceId(device),
-        queue_length: rng.below(8) as u32,
-        reads: rng.below(4) as u32,
-        waiting_bytes: 0,
-        in_flight_bytes: rng.below(1 << 20),
-        oldest_ns: rng.below(1_000_000),
+    let mut ssd = |device| {
+        let in_flight_bytes = rng.below(1 << 20);
+        SsdView {
+            device: DeviceId(device),
+            queue_length: rng.below(8) as u32,
+            reads: rng.below(4) as u32,
+            waiting_bytes: 0,
+            in_flight_bytes,
+            written_bytes: in_flight_bytes / 2,
+            oldest_ns: rng.below(1_000_000),
+        }
     };
     let ssds = [ssd(0), ssd(1)];
     let mut hdd = |device| HddView {
@@ -93,6 +97,7 @@ fn measure(
             bytes: scene.bytes,
             request_bytes: scene.bytes,
             mirrored: number % 2 == 0,
+            detours_have_room: true,
             fixed_ssd: None,
             ssd_queue_length: scene.ssds[0].queue_length,
             ssds: &scene.ssds,
@@ -112,6 +117,7 @@ fn measure(
                     latency_ns: 20_000 + scene.ssds[0].in_flight_bytes,
                     queue_length: scene.ssds[0].queue_length,
                     in_flight_bytes: scene.ssds[0].in_flight_bytes,
+                    written_bytes: scene.ssds[0].written_bytes,
                 },
             );
         }

@@ -60,6 +60,8 @@ pub enum Mutant {
     EvictsVolatile,
     /// A tail's copy is a block's if the map names its place, whoever wrote there last.
     TailByPlace,
+    /// A write that came too late is its blocks' newest, whatever was written since.
+    LateIsNewest,
     /// A merge, or a promotion, counts although the block has changed since it was read.
     MoveWithoutCompare,
     /// What comes to a tier counts although the block has changed since it was read.
@@ -114,7 +116,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 52] = [
+    pub const ALL: [Mutant; 53] = [
         Mutant::CommitWithoutFlush,
         Mutant::EarlyReuse,
         Mutant::FlushWithoutTails,
@@ -142,6 +144,7 @@ impl Mutant {
         Mutant::StaleReadBack,
         Mutant::EvictsVolatile,
         Mutant::TailByPlace,
+        Mutant::LateIsNewest,
         Mutant::MoveWithoutCompare,
         Mutant::StalePromoting,
         Mutant::ForgetsCarried,

@@ -19,6 +19,8 @@ pub enum Owner {
     Migration(MigrationIo),
     /// The map, its journal, checkpoints and copies.
     Metadata(MetadataIo),
+    /// A write whose request was answered by a faster one.
+    Late(Box<Late>),
     /// The start of the engine.
     Start(StartIo),
     /// A flush that shows whether a drive that failed works again.
@@ -119,6 +121,28 @@ pub struct TailCopy {
     pub(crate) run: Run,
     /// A tier wants the blocks on an SSD, too: the copy is a cache's, and outlasts the tail.
     pub(crate) stays: bool,
+}
+
+/// A write whose request was answered before (`requests/late.rs`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// First block.
+    pub(crate) logical: Logical,
+    /// Where it goes.
+    pub(crate) run: Run,
+    /// What is written: it stays until then.
+    pub(crate) payload: PayloadId,
+    /// Of one on an SSD: where a log has its blocks. `None`: it leaves nothing.
+    pub(crate) in_log: Option<InLog>,
+}
+
+/// Where a log has what an SSD is to take over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InLog {
+    /// Its slot.
+    pub(crate) slot: Slot,
+    /// How often its log's segment had been opened: a place that is used again has something else.
+    pub(crate) round: u32,
 }
 
 /// What a migration is for.

@@ -6,7 +6,7 @@
 
 use crate::erratic::Tails;
 use crate::pool::SwarmConfig;
-use tandem_block::Rng;
+use tandem_block::{KIB, Rng};
 
 impl SwarmConfig {
     /// The same pool under conditions that its seed draws.
@@ -22,6 +22,17 @@ impl SwarmConfig {
             self.tails = (late(&mut rng), late(&mut rng));
         }
         self
+    }
+
+    /// As `tiny`, and an SSD stalls now and then. Every other seed's redirected writes all follow to an SSD.
+    pub fn late(seed: u64, policy: &str, requests: u64) -> Self {
+        let mut config = SwarmConfig::tiny(seed, policy, requests);
+        config.shape.depth = 8;
+        config.shape.length_bytes_max = 32 * KIB;
+        config.tails.0 = Tails { chance_ppm: 150_000, latency_ns_max: 50_000_000 };
+        // now and then it is the log that comes second
+        config.tails.1 = Tails { chance_ppm: 100_000, latency_ns_max: 50_000_000 };
+        config
     }
 }
 

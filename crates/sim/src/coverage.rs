@@ -46,6 +46,10 @@ pub enum Met {
     Demoted,
     LeftAsCopies,
     CopiesBesideLogs,
+    Hedged,
+    HedgedSooner,
+    Detours,
+    TakenOver,
     Batches,
     InPieces,
     WithoutSpace,
@@ -107,6 +111,10 @@ const NAMES: [&str; COUNTS] = [
     "blocks written home as their extents left",
     "copies dropped as their extents left",
     "copies that stayed beside logs",
+    "writes sent to a log as well",
+    "… with which the log was first",
+    "writes that went to a log to follow",
+    "blocks taken over from logs",
     "batches of objects",
     "requests in pieces",
     "writes without space",
@@ -235,6 +243,10 @@ impl Coverage {
         self.add(Met::Demoted, stats.tiers.demoted_blocks);
         self.add(Met::LeftAsCopies, stats.tiers.dropped_blocks);
         self.add(Met::CopiesBesideLogs, stats.copies_beside_logs);
+        self.add(Met::Hedged, stats.late.hedged);
+        self.add(Met::HedgedSooner, stats.late.hedged_sooner);
+        self.add(Met::Detours, stats.late.detours);
+        self.add(Met::TakenOver, stats.late.taken_over);
         self.add(Met::Batches, stats.batches);
         self.add(Met::InPieces, stats.in_pieces);
         self.add(Met::WithoutSpace, stats.without_space);

@@ -35,8 +35,11 @@ pub struct VolumePlan {
 }
 
 /// A policy whose thresholds small pools pass.
-fn steer(policy: &str) -> SteerConfig {
+fn steer(policy: &str, seed: u64) -> SteerConfig {
     SteerConfig::named(policy)
+        .with("hedge", 1_000_000)
+        // under every other seed whatever is redirected follows to an SSD
+        .with("detour", 1 + seed % 2)
         .with("queue_length", 1)
         .with("asynchronous", 16 * KIB)
         .with("in_a_row", 0)
@@ -54,7 +57,7 @@ impl SwarmConfig {
             object: VOLUME,
             name: "vol0".into(),
             size_bytes: self.shape.volume_bytes,
-            steer: steer(&self.policy),
+            steer: steer(&self.policy, self.seed),
             tier: self.tier.clone(),
             file_tiers: self.file_tiers.clone(),
             durability: self.durability,
@@ -63,7 +66,7 @@ impl SwarmConfig {
             object: plan.object,
             name: format!("vol{}", plan.object.0 - VOLUME.0),
             size_bytes: plan.size_bytes,
-            steer: steer(&plan.policy),
+            steer: steer(&plan.policy, self.seed),
             tier: plan.tier.clone(),
             file_tiers: Vec::new(),
             durability: plan.durability,

@@ -226,6 +226,16 @@ fn tail_by_place() {
     caught(Mutant::TailByPlace, OFTEN, |seed| SwarmConfig::cycled(seed, "mios-e", 300));
 }
 
+/// What came too late is over what was written since.
+#[test]
+fn late_is_newest() {
+    caught(Mutant::LateIsNewest, SELDOM, |seed| {
+        let mut config = SwarmConfig::late(2 * seed + 1, "tandem", 300);
+        config.shape.footprint_bytes = 256 * KIB;
+        config
+    });
+}
+
 #[test]
 fn units_without_fua() {
     caught(Mutant::UnitsWithoutFua, OFTEN, |seed| {

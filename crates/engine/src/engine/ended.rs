@@ -10,6 +10,7 @@ use crate::owner::{Ended, LogIo, MetadataIo, MigrationIo, Owner, ReadPart, Reque
 use crate::port::{Command, IoId, IoOp};
 use crate::replacement;
 use crate::requests::hdd::note_hdd_completion;
+use crate::requests::late::late_done;
 use tandem_block::{BLOCK_BYTES, Duration, IoError};
 
 impl Engine {
@@ -88,6 +89,7 @@ impl Engine {
                 let mut owners = Owners { volumes, requests, migration, policy };
                 store.metadata_io_done(&sent, ended, &mut owners, io);
             }
+            Owner::Late(late) => late_done(&late, ended, store, io),
             Owner::Start(StartIo::Read(tag)) => start.recovery_read(tag, ended, store, volumes, io),
             Owner::Start(StartIo::Write) => start.write_done(ended.status, io),
             Owner::Probe => store.probed(ended.device, ended.status, volumes, policy, io),

@@ -20,6 +20,8 @@ use crate::io::{News, Phase};
 use crate::owner::Ended;
 use crate::port::{Command, Event};
 use crate::requests::Next;
+use crate::requests::detour::{detours_wait, run_detours};
+use crate::requests::hedge::hedges_due;
 use crate::requests::ordering::TaskId;
 use crate::store::Store;
 use tandem_block::{DeviceId, Instant, IoError, Op};
@@ -314,7 +316,11 @@ impl Engine {
         if self.go_on() || moved {
             self.run_requests();
         }
-        let Engine { io, store, migration, policy, .. } = self;
+        let Engine { io, store, requests, migration, policy, .. } = self;
+        if detours_wait(requests) {
+            let kept_blocks = policy.tiers.kept_blocks_max(&store.map, io);
+            run_detours(requests, kept_blocks, &mut store.map, io);
+        }
         let (copies, tiers) = (&mut migration.copies, &mut policy.tiers);
         migration.moves.flush_homed_at_rest(&store.commit, copies, tiers, &store.map, io);
     }
@@ -376,7 +382,7 @@ impl Engine {
 
     /// Asks to be woken when the next timed thing is due.
     fn arm_timer(&mut self) {
-        let Engine { io, store, volumes, migration, policy, replicas, .. } = self;
+        let Engine { io, store, volumes, requests, migration, policy, replicas, .. } = self;
         let kept_bytes = volumes.journal_bytes_kept(store.journal.ring_bytes());
         let moves_due = migration.moves.moves_due(
             &store.map,
@@ -397,6 +403,7 @@ impl Engine {
             .min(moves_due)
             .min(migration.evacuation.drain_due(&store.commit, &migration.moves, io))
             .min(policy.limits_due(io))
+            .min(hedges_due(policy, requests, io))
             .min(policy.tiers.tiers_due(&store.commit, io))
             .min(replicas.replacement.replacement_due(io));
         io.wake_by(due);

@@ -128,6 +128,27 @@ impl<O> Flights<O> {
         queue.load().oldest().map_or(0, |id| now.since(self.flights[id].issued).ns)
     }
 
+    /// Reads and writes of the drive with this queue, the oldest first.
+    pub(crate) fn oldest_first<J>(
+        &self,
+        queue: &Queue<J>,
+    ) -> impl Iterator<Item = (IoId, &Flight<O>)> {
+        let with_flight = |id: IoId| (id, &self.flights[id]);
+        std::iter::successors(queue.load().oldest(), |id| {
+            self.flights[*id].place.neighbours.both().1
+        })
+        .map(with_flight)
+    }
+
+    /// It has another owner from now on.
+    ///
+    /// # Panics
+    /// If it is not in flight.
+    pub(crate) fn hand_over(&mut self, id: IoId, to: impl FnOnce(&O) -> O) {
+        let owner = &mut self.flights[id].owner;
+        *owner = to(owner);
+    }
+
     /// When it went out.
     ///
     /// # Panics

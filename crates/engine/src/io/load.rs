@@ -11,6 +11,8 @@ const READS_WINDOW: Duration = Duration::from_s(1);
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) in_flight_bytes: u64,
+    /// Of that, what is written of users' blocks.
+    written_bytes: u64,
     pub(super) reads_in_flight: u32,
     pub(super) reads_lately: Rate,
     oldest: Option<IoId>,
@@ -21,6 +23,7 @@ impl Default for Load {
     fn default() -> Self {
         Load {
             in_flight_bytes: 0,
+            written_bytes: 0,
             reads_in_flight: 0,
             reads_lately: Rate::new(READS_WINDOW),
             oldest: None,
@@ -34,10 +37,25 @@ impl Load {
     pub(super) fn add(&mut self, op: &IoOp, bytes: u64, queue_length: u32) -> Place {
         let read = op.is_read();
         self.in_flight_bytes += bytes;
+        let writes = matches!(op, IoOp::Write { .. });
+        self.written_bytes += if writes { bytes } else { 0 };
         self.reads_in_flight += u32::from(read);
         let listed = !matches!(op, IoOp::Flush | IoOp::Trim { .. });
-        let in_flight_bytes = self.in_flight_bytes;
-        Place { read, listed, queue_length, in_flight_bytes, neighbours: Neighbours::default() }
+        Place {
+            read,
+            listed,
+            queue_length,
+            in_flight_bytes: self.in_flight_bytes,
+            writes,
+            written_bytes: self.written_bytes,
+            neighbours: Neighbours::default(),
+        }
+    }
+
+    /// Bytes in flight that are written of users' blocks.
+    #[inline]
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written_bytes
     }
 
     #[inline]
@@ -47,6 +65,7 @@ impl Load {
             "what ends was counted when it went out"
         );
         self.in_flight_bytes -= bytes;
+        self.written_bytes -= if place.writes { bytes } else { 0 };
         self.reads_in_flight -= u32::from(place.read);
     }
 
@@ -93,8 +112,20 @@ pub struct Place {
     pub(crate) queue_length: u32,
     /// Bytes in flight then, with its own.
     pub(crate) in_flight_bytes: u64,
+    /// It writes users' blocks.
+    writes: bool,
+    /// Of the bytes in flight those that are written of users' blocks.
+    written_bytes: u64,
     /// Its neighbours in that list.
     pub(super) neighbours: Neighbours,
+}
+
+impl Place {
+    /// Bytes in flight when it was issued that are written of users' blocks.
+    #[inline]
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
 }
 
 /// The read or write that went out before another one, and the one after it.

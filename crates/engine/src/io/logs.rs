@@ -36,6 +36,7 @@ impl DeviceIo {
                 && matches!(
                     io.owner,
                     Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. })
+                        | Owner::Late(_)
                 )
         })
     }

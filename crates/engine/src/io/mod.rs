@@ -328,14 +328,19 @@ impl DeviceIo {
     }
 
     /// Sends a command to a drive, and remembers whose it is.
-    pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, owner: Owner) {
+    pub(crate) fn submit(&mut self, device: DeviceId, op: IoOp, owner: Owner) -> IoId {
         let pin = self.drives[device].queue.pins_mut().pin(&op);
-        self.submit_pinned(device, (op, pin), owner);
+        self.submit_pinned(device, (op, pin), owner)
     }
 
     /// The same, of a command that has pinned what it names.
     #[inline]
-    pub(crate) fn submit_pinned(&mut self, device: DeviceId, (op, pin): (IoOp, Pin), owner: Owner) {
+    pub(crate) fn submit_pinned(
+        &mut self,
+        device: DeviceId,
+        (op, pin): (IoOp, Pin),
+        owner: Owner,
+    ) -> IoId {
         self.stats.devices[usize::from(device.0)].count(&op, &owner);
         assert!(pin == Pin::NONE || op.names_data(), "flushes and metadata pin nothing");
         // under fixed placement a block lies wherever the drives before it end
@@ -356,6 +361,15 @@ impl DeviceIo {
         } else {
             self.out.push(Command::Submit(io));
         }
+        id
+    }
+
+    /// A command in flight has another owner from now on.
+    ///
+    /// # Panics
+    /// If it is not in flight.
+    pub(crate) fn hand_over(&mut self, io: IoId, to: impl FnOnce(&Owner) -> Owner) {
+        self.flights.hand_over(io, to);
     }
 
     /// Commands to these drives are set aside from now on.
@@ -488,7 +502,7 @@ impl DeviceStats {
     /// What bytes that this owner writes are counted as.
     fn counter(&mut self, owner: &Owner) -> &mut u64 {
         match owner {
-            Owner::Request(RequestIo::Write { .. } | RequestIo::Fixed { .. }) => {
+            Owner::Request(RequestIo::Write { .. } | RequestIo::Fixed { .. }) | Owner::Late(_) => {
                 &mut self.user_bytes
             }
             Owner::Log(LogIo::Copy(_)) => &mut self.tail_bytes,

@@ -12,7 +12,10 @@ use std::collections::VecDeque;
 use tandem_block::Instant;
 
 /// Reads of a hard drive that go one behind the other while something else waits, at most (guess: a tenth of a second).
-const READS_IN_A_ROW_MAX: u32 = 16;
+pub(crate) const READS_IN_A_ROW_MAX: u32 = 16;
+/// Writes that may follow each other then, where the drive takes them one behind the other without a move of its arm
+/// (guess: less than what a read takes).
+pub(crate) const WRITES_IN_A_ROW_MAX: u32 = 64;
 /// Commands of users in a row after which background work is next that makes room for a write that waits.
 const USERS_IN_A_ROW_MAX: u32 = 16;
 
@@ -88,6 +91,8 @@ pub struct Queue<J> {
     head_bytes: u64,
     /// Reads that were taken since another command went out.
     reads_in_a_row: u32,
+    /// Writes that may still follow those that went out before the reads that wait.
+    writes_left: u32,
     /// Commands of users that went out since one for the background.
     users_in_a_row: u32,
 }
@@ -107,6 +112,7 @@ impl<J> Default for Queue<J> {
             pins: Pins::default(),
             head_bytes: 0,
             reads_in_a_row: 0,
+            writes_left: 0,
             users_in_a_row: 0,
         }
     }
@@ -162,6 +168,11 @@ impl<J: QueuedJob> Queue<J> {
     /// Were so many reads of a hard drive taken that whatever else waits is next?
     pub(crate) fn others_are_overdue(&self) -> bool {
         self.reads_in_a_row >= READS_IN_A_ROW_MAX
+    }
+
+    /// Did a write just go out before reads that wait, and may another one follow it?
+    pub(crate) fn writes_have_turn(&self) -> bool {
+        self.writes_left > 0 && self.waits(Class::Write)
     }
 
     /// Did so many commands of users go out that background work is next where a write waits for room?
@@ -247,7 +258,12 @@ impl<J> Queue<J> {
         self.in_flight += 1;
         self.background_in_flight += u32::from(background);
         assert!(self.background_in_flight <= self.in_flight, "they are counted among all");
-        if !op.is_read() {
+        if op.is_read() {
+            self.writes_left = 0;
+        } else {
+            let begins = self.reads_in_a_row >= READS_IN_A_ROW_MAX;
+            self.writes_left =
+                if begins { WRITES_IN_A_ROW_MAX } else { self.writes_left.saturating_sub(1) };
             self.reads_in_a_row = 0;
         }
         self.users_in_a_row = if background { 0 } else { self.users_in_a_row.saturating_add(1) };
@@ -319,6 +335,12 @@ impl<J> Queue<J> {
     #[inline]
     pub(crate) fn in_flight_bytes(&self) -> u64 {
         self.load.in_flight_bytes
+    }
+
+    /// … of which so many are written of users' blocks.
+    #[inline]
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.load.written_bytes()
     }
 
     /// Bytes of jobs that wait.

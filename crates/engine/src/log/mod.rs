@@ -23,6 +23,8 @@ struct Segment {
     state: SegmentState,
     /// Slots that hold, or are about to hold, a block that something names.
     live: u64,
+    /// How often it was opened.
+    round: u32,
 }
 
 /// The log of one hard drive.
@@ -44,7 +46,7 @@ impl Log {
         assert!(region.is_log && segment_slots > 0, "a log lies in slots of a log, in segments");
         let count = (region.count / segment_slots) as usize;
         assert!(count >= 2, "a log has at least two segments");
-        let mut segments = vec![Segment { state: SegmentState::Free, live: 0 }; count];
+        let mut segments = vec![Segment { state: SegmentState::Free, live: 0, round: 0 }; count];
         segments[0].state = SegmentState::Open;
         let free = (1..count).collect();
         let mut log = Log {
@@ -92,6 +94,11 @@ impl Log {
     fn segment_of(&self, slot: Slot) -> usize {
         assert!(self.region.contains(slot), "a log knows its own slots");
         ((slot - self.region.first) / self.segment_slots) as usize
+    }
+
+    /// How often the segment of this slot was opened: what is appended there again has another number.
+    pub(crate) fn round(&self, slot: Slot) -> u32 {
+        self.segments[self.segment_of(slot)].round
     }
 
     /// The log's slots.
@@ -147,6 +154,7 @@ impl Log {
                 "a segment is written over when nothing in it lives"
             );
             opened.state = SegmentState::Open;
+            opened.round += 1;
             self.count_used();
         }
         let count = count.min(self.segment_slots - self.next_in_open);

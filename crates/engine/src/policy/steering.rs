@@ -9,6 +9,7 @@ use crate::config::{EngineConfig, Role};
 use crate::device::Device;
 use crate::io::DeviceIo;
 use crate::io::flights::Flight;
+use crate::io::queue::{READS_IN_A_ROW_MAX, WRITES_IN_A_ROW_MAX};
 use crate::ledger::Ledger;
 use crate::map::Logical;
 use crate::owner::Owner;
@@ -18,7 +19,7 @@ use crate::steer::settings::SteerConfig;
 use crate::steer::{Decision, Expected, HddView, Reason, Seen, SsdView, Steer, SteerView, Target};
 use crate::stripes::Stripes;
 use crate::tier::Intention;
-use tandem_block::{BLOCK_BYTES, DurabilityClass, Duration, ObjectId, Op, Request};
+use tandem_block::{BLOCK_BYTES, DeviceId, DurabilityClass, Duration, ObjectId, Op, Request};
 
 /// Rates that policies see are taken over this long.
 const RATE_WINDOW: Duration = Duration::from_s(1);
@@ -42,6 +43,8 @@ pub(crate) struct Steering {
     balances: bool,
     /// Does any want to know what users' requests took?
     hears_answers: bool,
+    /// May a log take what an SSD is overdue with, for any?
+    hedges: bool,
     /// No policy minds that dirty blocks are written home in the quiet.
     pub(crate) homes_in_quiet: bool,
     /// Users' reads, and their reads and writes.
@@ -74,6 +77,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) steer: Option<usize>,
     /// Share of a log in use from which it takes this no more, in percent; 0: a commit waits for flushes of hard drives.
     pub(crate) log_percent: u64,
+    /// A log may take it that is to follow to an SSD.
+    pub(crate) detours_have_room: bool,
 }
 
 impl Steering {
@@ -87,6 +92,7 @@ impl Steering {
             learns: shared.iter().any(|steer| steer.policy.learns()),
             balances: shared.iter().any(|steer| steer.policy.balances()),
             hears_answers: shared.iter().any(|steer| steer.policy.hears_answers()),
+            hedges: shared.iter().any(|steer| steer.policy.hedges()),
             homes_in_quiet: shared.iter().all(|steer| steer.policy.writes_home_when_quiet()),
             reads: Rate::new(RATE_WINDOW),
             requests: Rate::new(RATE_WINDOW),
@@ -114,6 +120,7 @@ impl Steering {
             bytes: asked.bytes,
             request_bytes: asked.request.length_bytes,
             mirrored: asked.mirrored,
+            detours_have_room: asked.detours_have_room,
             fixed_ssd,
             ssd_queue_length: fixed_ssd
                 .map_or_else(|| io.shortest_ssd().1, |ssd| io[ssd].queue.length()),
@@ -145,15 +152,41 @@ impl Steering {
             if !device.takes_new() {
                 continue;
             }
-            views.push(SsdView {
-                device: id,
-                queue_length: device.queue.length(),
-                reads: device.reads(),
-                waiting_bytes: device.queue.waiting_bytes(),
-                in_flight_bytes: device.queue.in_flight_bytes(),
-                oldest_ns: io.flights().oldest_ns(&device.queue, io.now()),
-            });
+            views.push(ssd_view(device, io));
         }
+    }
+
+    /// May a log take what an SSD is overdue with, for any policy?
+    #[inline]
+    pub(crate) fn hedges(&self) -> bool {
+        self.hedges
+    }
+
+    /// From which age on is a write overdue that this SSD has, in ns? `None`: never, for this policy.
+    pub(crate) fn overdue_ns(&self, steer: usize, ssd: DeviceId, io: &DeviceIo) -> Option<u64> {
+        let policy = &self.shared[steer].policy;
+        if policy.hedges() { policy.overdue_ns(&ssd_view(&io[ssd], io)) } else { None }
+    }
+
+    /// A log takes a write of this policy's as well.
+    pub(crate) fn note_hedge(&mut self, steer: usize) {
+        self.shared[steer].policy.note_hedge();
+    }
+
+    /// Does the log of this drive take a write now, and fast?
+    pub(crate) fn log_takes_fast(
+        &mut self,
+        asked: &Asked<'_>,
+        hdd: DeviceId,
+        io: &mut DeviceIo,
+    ) -> bool {
+        let mut views = std::mem::take(&mut self.hdds);
+        self.view_hdds(asked, false, &mut views, io);
+        let is_fast = |view: &HddView| view.accepting && view.predicted != WriteState::Slow;
+        let takes = views.iter().any(|view| view.device == hdd && is_fast(view));
+        views.clear();
+        self.hdds = views;
+        takes
     }
 
     /// A user's request came: rates are counted, and policies told.
@@ -193,11 +226,13 @@ impl Steering {
             &Seen::Completion {
                 device: ended.device,
                 read: ended.place.read,
-                is_users: matches!(ended.owner, Owner::Request(_)),
+                is_users: !ended.background
+                    && matches!(ended.owner, Owner::Request(_) | Owner::Late(_)),
                 bytes: ended.bytes,
                 latency_ns: io.now().since(ended.issued).ns,
                 queue_length: ended.place.queue_length,
                 in_flight_bytes: ended.place.in_flight_bytes,
+                written_bytes: ended.place.written_bytes(),
             },
             io,
         );
@@ -230,6 +265,18 @@ impl Steering {
     }
 }
 
+fn ssd_view(device: &Device, io: &DeviceIo) -> SsdView {
+    SsdView {
+        device: device.id,
+        queue_length: device.queue.length(),
+        reads: device.reads(),
+        waiting_bytes: device.queue.waiting_bytes(),
+        in_flight_bytes: device.queue.in_flight_bytes(),
+        written_bytes: device.queue.written_bytes(),
+        oldest_ns: io.flights().oldest_ns(&device.queue, io.now()),
+    }
+}
+
 /// What a log write of a drive takes by the model, in ns.
 pub(crate) fn write_ns(device: &Device, state: WriteState, bytes: u64) -> u64 {
     let profile = device.bcw.as_ref().expect("it has a profile").profile();
@@ -247,9 +294,22 @@ fn wait_ns(device: &Device, age_ns: u64) -> u64 {
     let bytes = device.queue.in_flight_bytes() + device.queue.waiting_bytes();
     let reads = device.reads().min(device.queue.length());
     let writes = u64::from(device.queue.length() - reads);
-    let mut wait_ns = u64::from(reads) * bcw.profile().position_ns;
+    let before = match bcw.control() {
+        // so many, and again for each turn of the writes
+        Control::OnDemand => {
+            let turns = 1 + writes / u64::from(WRITES_IN_A_ROW_MAX);
+            u64::from(reads).min(turns * u64::from(READS_IN_A_ROW_MAX))
+        }
+        _ => u64::from(reads),
+    };
+    let mut wait_ns = before * bcw.profile().position_ns;
     if let Some(mean) = bytes.checked_div(writes) {
-        wait_ns += writes * write_ns(device, bcw.last_state(), mean);
+        let state = match bcw.last_state() {
+            // slow ones are counted below
+            WriteState::Slow if bcw.control() == Control::OnDemand => WriteState::Mid,
+            state => state,
+        };
+        wait_ns += writes * write_ns(device, state, mean);
     }
     wait_ns += bcw.slow_promised() * bcw.profile().slow_latency_ns;
     if bcw.state() == State::Syncing {

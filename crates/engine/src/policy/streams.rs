@@ -99,6 +99,7 @@ impl Policy {
             offloaded: task.offloaded,
             logical: task.told_block,
             is_returned: task.reason == Reason::Returned,
+            is_hedged: task.reason == Reason::Hedged,
             bytes: task.request.length_bytes,
             latency_ns: task.request.age(io.now()).ns,
             expected: task.expected,

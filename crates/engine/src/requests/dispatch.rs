@@ -372,6 +372,18 @@ impl Requests {
     }
 }
 
+/// Share of a log in use from which users' writes keep off it, in percent.
+pub(super) fn log_percent(kept_blocks: u64, store: &Store, io: &DeviceIo) -> u64 {
+    if store.commit.is_settling_hdds() {
+        return 0;
+    }
+    // what a full log takes is written twice, and its drive is needed to make room
+    match Room::of(&store.map, kept_blocks).is_scarce() {
+        true => io.config().log_spill_percent(),
+        false => io.config().log_stop_percent,
+    }
+}
+
 /// What may go where the first write has no room. `is_due`: the background has waited for long enough.
 fn beside_waiting_write(view: QueueView, is_due: bool) -> QueueView {
     let makes_way = is_due && view.background.is_some();

@@ -5,7 +5,7 @@
 //! the background, such as what a tier brings, goes behind users' writes: an interval may bring
 //! thousands of extents, one behind the other, and a write that came then waited for all of them.
 
-use crate::bcw::controller::Action;
+use crate::bcw::controller::{Action, Control};
 use crate::bcw::padding::SLOW_PADDING_BYTES;
 use crate::bcw::predictor::WriteState;
 use crate::device::{Class, Device, Job};
@@ -25,6 +25,7 @@ use crate::policy::Policy;
 use crate::policy::steering::{Steering, write_ns};
 use crate::port::IoOp;
 use crate::requests::Requests;
+use crate::requests::hedge::hedge;
 use crate::store::Store;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
@@ -95,6 +96,11 @@ fn is_better_slow(job: &Job, device: &Device, bytes: u64, requests: &Requests) -
     let Job::Write { task, .. } = job else { return false };
     let ssd_ns = requests[*task].expected.ssd_ns;
     ssd_ns > 0 && device.bcw.is_some() && ssd_ns >= write_ns(device, WriteState::Slow, bytes)
+}
+
+/// Does a drive take users' writes that may be slow, so that they wait behind reads?
+fn is_on_demand(device: &Device) -> bool {
+    device.bcw.as_ref().is_some_and(|bcw| bcw.control() == Control::OnDemand)
 }
 
 /// Is no user waiting for what this drive would read next?
@@ -284,6 +290,8 @@ impl Policy {
         false
     }
 
+    /// Sends the first write that waits for the log, or one that an SSD is overdue with. False: nothing can be done just
+    /// now.
     fn dispatch_log_write(
         &mut self,
         device: DeviceId,
@@ -292,7 +300,10 @@ impl Policy {
         migration: &mut Migration,
         io: &mut DeviceIo,
     ) -> bool {
-        let first = io[device].queue.first(Class::Write).expect("asked by the caller");
+        let Some(first) = io[device].queue.first(Class::Write) else {
+            let Migration { read_back, promotions, .. } = migration;
+            return hedge(self, device, store, requests, read_back, promotions, io);
+        };
         let bytes = match &first.job {
             Job::Write { .. } | Job::Edge { .. } => first.job.bytes(),
             Job::Io(..) => BLOCK_BYTES,
@@ -371,7 +382,8 @@ impl Policy {
         let d = &io[device];
         let reads = d.queue.waits(Class::Read);
         let writes = d.queue.waits(Class::Write);
-        let overdue = d.queue.others_are_overdue();
+        let in_turn = is_on_demand(d) && d.queue.writes_have_turn();
+        let overdue = d.queue.others_are_overdue() || in_turn;
         let writes_first = writes && reads && reads_for_background(device, io, requests);
         if reads && !overdue && !writes_first {
             self.steering.disturb(device, true, requests, &self.tiers, io);
@@ -385,7 +397,7 @@ impl Policy {
             self.settle_hdd(device, store, requests, io);
             return false;
         }
-        if writes && self.dispatch_log_write(device, store, requests, migration, io) {
+        if self.dispatch_log_write(device, store, requests, migration, io) {
             return true;
         }
         // writes that wait for room in the log must not hold up the work that makes it
@@ -491,7 +503,9 @@ pub(crate) fn note_hdd_completion(
     }
     let Some(bcw) = &mut device.bcw else { return };
     match &flight.owner {
-        Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) if status.is_ok() => {
+        Owner::Request(RequestIo::Write { .. } | RequestIo::Edge { .. }) | Owner::Late(_)
+            if status.is_ok() =>
+        {
             bcw.completed(now, flight.bytes, latency, false);
         }
         Owner::Log(LogIo::Padding) if status.is_ok() => {
@@ -499,6 +513,7 @@ pub(crate) fn note_hdd_completion(
         }
         Owner::Log(LogIo::Flush)
         | Owner::Request(RequestIo::Write { .. })
+        | Owner::Late(_)
         | Owner::Log(LogIo::Padding) => {}
         _ => bcw.undisturbed(now),
     }

@@ -8,8 +8,11 @@
 
 pub(crate) mod arrival;
 mod buffers;
+pub(crate) mod detour;
 pub(crate) mod dispatch;
 pub(crate) mod hdd;
+pub(crate) mod hedge;
+pub(crate) mod late;
 pub(crate) mod locations;
 pub(crate) mod ordering;
 pub(crate) mod part_block;
@@ -27,6 +30,8 @@ use crate::map::Logical;
 use crate::mutant::Mutant;
 use crate::port::{Command, Done, ServedFrom};
 use crate::steer::Target;
+use detour::Detours;
+use hedge::Hedges;
 use ordering::{Ordering, TaskId};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -53,6 +58,10 @@ pub(crate) enum Next {
 pub(crate) struct Requests {
     tasks: Tasks,
     ordering: Ordering,
+    /// Writes that a log has as well as an SSD.
+    hedges: Hedges,
+    /// Writes that logs have, and that follow to SSDs.
+    detours: Detours,
     /// Requests for thin objects that wait for room in a commit, or for a clone.
     held_back: VecDeque<Request>,
     /// Writes that wait until commits and the checkpoint can follow, and reads behind them, the oldest first.

@@ -20,11 +20,14 @@ use crate::policy::Policy;
 use crate::policy::balance::is_on_both;
 use crate::policy::steering::{Asked, Steering};
 use crate::port::{Command, IoOp};
+use crate::requests::detour::note_detour;
+use crate::requests::dispatch::log_percent;
+use crate::requests::hedge::{goes_on_elsewhere, outrun};
 use crate::requests::ordering::TaskId;
+use crate::requests::task::Task;
 use crate::requests::{Next, Requests};
 use crate::steer::Target;
 use crate::store::Store;
-use crate::store::room::Room;
 use crate::tier::Intention;
 use crate::tiering::Tiers;
 use crate::volumes::Volumes;
@@ -104,16 +107,13 @@ impl Steering {
     }
 }
 
-/// Share of a log in use from which users' writes keep off it, in percent.
-fn log_percent(kept_blocks: u64, store: &Store, io: &DeviceIo) -> u64 {
-    if store.commit.is_settling_hdds() {
-        return 0;
-    }
-    // what a full log takes is written twice, and its drive is needed to make room
-    match Room::of(&store.map, kept_blocks).is_scarce() {
-        true => io.config().log_spill_percent(),
-        false => io.config().log_stop_percent,
-    }
+/// Has it all of each block that it writes?
+fn is_whole(task: &Task) -> bool {
+    let request = &task.request;
+    let end_bytes = request.offset_bytes + request.length_bytes;
+    request.offset_bytes.is_multiple_of(BLOCK_BYTES)
+        && end_bytes.is_multiple_of(BLOCK_BYTES)
+        && task.base_bytes.is_multiple_of(BLOCK_BYTES)
 }
 
 impl Requests {
@@ -183,6 +183,7 @@ impl Requests {
             detours,
             steer,
             log_percent: log_percent(tiers.kept_blocks_max(&store.map, io), store, io),
+            detours_have_room: self.detours.takes(bytes),
         };
         let decision = steering.decide(&asked, ledger, io);
         assert!(
@@ -230,13 +231,9 @@ impl Requests {
             return;
         }
         let task = &self[id];
-        let (request, base_bytes) = (task.request, task.base_bytes);
-        let end_bytes = request.offset_bytes + request.length_bytes;
-        let whole = request.offset_bytes.is_multiple_of(BLOCK_BYTES)
-            && end_bytes.is_multiple_of(BLOCK_BYTES)
-            && base_bytes.is_multiple_of(BLOCK_BYTES);
+        let request = task.request;
         store.map.prefetch(task.first, task.end - task.first);
-        if whole {
+        if is_whole(task) {
             self.queue_write(id, io);
         } else {
             self.begin_part_blocks(id, &request, io, store);
@@ -445,6 +442,7 @@ impl Requests {
                 );
             }
             migration.read_back.keep_for_reads(id, run, offset_bytes, io, &store.map, self);
+            note_detour(self, id, (logical, run), &store.map, io);
         }
         if !is_log && policy.tiers.has_share() {
             policy.tiers.note_on_ssd(id, logical, run.count, io, self);
@@ -465,9 +463,13 @@ impl Requests {
     ) {
         let Ended { device, status, .. } = ended;
         if let Err(error) = status {
+            if goes_on_elsewhere(self, device, (id, run), error, store, io) {
+                return;
+            }
             self.write_failed(device, id, run, error, store, io);
         } else {
             self.name_places((id, logical, run), ended, store, migration, policy, io);
+            outrun(self, device, (id, run), &store.map, io);
         }
         let task = &mut self[id];
         assert!(task.outstanding > 0, "a run of a write ends once");

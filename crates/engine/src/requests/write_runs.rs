@@ -5,7 +5,7 @@ use crate::io::DeviceIo;
 use crate::map::entry::{FRAGMENTS, SSD};
 use crate::map::{Logical, Map, Run};
 use crate::owner::{Ended, Owner, RequestIo};
-use crate::port::{Command, IoOp};
+use crate::port::{Command, IoId, IoOp};
 use crate::requests::Requests;
 use crate::requests::ordering::TaskId;
 use crate::steer::{Reason, Target};
@@ -74,7 +74,7 @@ impl Requests {
         run: Run,
         io: &mut DeviceIo,
         map: &Map,
-    ) {
+    ) -> IoId {
         let region = map.slots().region(run.slot);
         assert!(region.device == device, "a run lies on the drive that it is sent to");
         assert!(
@@ -92,7 +92,7 @@ impl Requests {
             from_offset_bytes: task.buffer_offset(logical),
             fua: task.request.fua,
         };
-        io.submit(device, op, Owner::Request(RequestIo::Write { task: id, logical, run }));
+        io.submit(device, op, Owner::Request(RequestIo::Write { task: id, logical, run }))
     }
 
     /// A write that was redirected goes to an SSD after all: it is counted there, and once.

@@ -95,6 +95,21 @@ impl Hits {
     }
 }
 
+/// Writes that a log took before an SSD, which took them over later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LateStats {
+    /// Writes that an SSD was overdue with, and that a log took as well.
+    pub hedged: u64,
+    /// … with which the log was done first.
+    pub hedged_sooner: u64,
+    /// Writes that went to a log to follow to an SSD.
+    pub detours: u64,
+    /// … and that stayed in the log: the SSD was busy for too long, or there was no room.
+    pub detours_left: u64,
+    /// Blocks that an SSD took over from a log.
+    pub taken_over: u64,
+}
+
 /// What tiers and caches did, in blocks and requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TierStats {
@@ -196,6 +211,8 @@ pub struct EngineStats {
     pub copies_forgone: u64,
     /// Blocks whose copies on an SSD, made with the write to a log, outlasted the log's tail.
     pub copies_beside_logs: u64,
+    /// Writes that a log took before an SSD, which took them over later.
+    pub late: LateStats,
     /// What tiers did with their share of the SSDs.
     pub tiers: TierStats,
     /// Snapshots that the metadata replica has completed.

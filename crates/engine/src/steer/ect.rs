@@ -266,6 +266,7 @@ mod tests {
                 latency_ns: 200_000,
                 queue_length: 0,
                 in_flight_bytes: bytes,
+                written_bytes: bytes,
             };
             ect.observe(Instant::ZERO, &seen);
         }

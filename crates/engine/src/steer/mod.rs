@@ -72,6 +72,19 @@ pub trait Steer: std::fmt::Debug + Send {
         self.balances()
     }
 
+    /// May a log take what an SSD is overdue with? Then it is asked as below.
+    fn hedges(&self) -> bool {
+        false
+    }
+
+    /// From which age on is a write overdue that this SSD has, in ns? `None`: never.
+    fn overdue_ns(&self, _ssd: &SsdView) -> Option<u64> {
+        None
+    }
+
+    /// A log takes a write as well.
+    fn note_hedge(&mut self) {}
+
     /// Does the hard drive serve the next such read?
     fn reads_from_hdd(&mut self) -> bool {
         false

@@ -228,6 +228,7 @@ mod tests {
                 latency_ns: 1_000_000_000,
                 queue_length: 0,
                 in_flight_bytes: 4096,
+                written_bytes: 4096,
             };
             policy.observe(Instant::from_ns(0), &seen);
         }

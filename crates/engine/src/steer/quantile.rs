@@ -3,7 +3,7 @@
 //! A histogram with four buckets per octave; when it is full every count is halved, so that the past
 //! fades. B7: SeRW takes its thresholds from the whole trace, which no server has before the end.
 
-const BUCKETS: usize = 256;
+pub(super) const BUCKETS: usize = 256;
 /// Values seen before all counts are halved.
 const FULL: u64 = 1 << 14;
 /// The answer is looked up again after so many values.
@@ -67,7 +67,8 @@ impl Quantile {
     }
 }
 
-fn bucket(value: u64) -> usize {
+/// Which bucket has this value: four for each octave.
+pub(super) fn bucket(value: u64) -> usize {
     if value < 4 {
         return value as usize;
     }

@@ -124,6 +124,7 @@ mod tests {
             latency_ns,
             queue_length,
             in_flight_bytes,
+            written_bytes: in_flight_bytes,
         }
     }
 

@@ -18,6 +18,8 @@ const MANY: usize = 6;
 const WEIGHT_BITS: u32 = 4;
 /// A sample counts as no more than so many times the expected latency.
 const CLIP: u64 = 4;
+/// So many samples of a node say what it takes.
+const KNOWN: u8 = 4;
 /// Least latency of a command that nothing was measured of, in ns (guess).
 const BASE_NS: u64 = 20_000;
 /// Longest latency that is believed, in ns: keeps sums far from overflow.
@@ -35,6 +37,10 @@ pub(crate) struct SsdCurve {
     stall_ns: u64,
     /// Was there any?
     has_stalled: bool,
+    /// Samples of each node, up to what one weighs less then than the next.
+    samples: [u8; NODES],
+    /// The first samples weigh more.
+    is_quick: bool,
 }
 
 impl SsdCurve {
@@ -46,7 +52,19 @@ impl SsdCurve {
             let transfer_ns = (bytes * 1_000_000_000 / u128::from(rate)) as u64;
             BASE_NS.max(transfer_ns).min(LATENCY_NS_MAX)
         };
-        SsdCurve { nodes: std::array::from_fn(node), measured: 0, stall_ns, has_stalled: false }
+        SsdCurve {
+            nodes: std::array::from_fn(node),
+            measured: 0,
+            stall_ns,
+            has_stalled: false,
+            samples: [0; NODES],
+            is_quick: false,
+        }
+    }
+
+    /// The same, where the first samples of a node count as much as each other: what the profile says is soon forgotten.
+    pub(crate) fn quick(self) -> Self {
+        SsdCurve { is_quick: true, ..self }
     }
 
     /// The node at or below so many bytes, and how far behind it they are, in 256ths.
@@ -67,6 +85,31 @@ impl SsdCurve {
         }
         let (low, high) = (self.nodes[at], self.nodes[at + 1]);
         (low * (256 - part) + high * part) >> 8
+    }
+
+    /// Were so many bytes in flight often enough to say what they take? Of many what fewer took says enough.
+    #[inline]
+    pub(crate) fn knows(&self, bytes: u64) -> bool {
+        let (at, part) = Self::position(bytes);
+        let node = if part >= 128 { at + 1 } else { at };
+        node > MANY || self.samples[node] >= KNOWN
+    }
+
+    /// The same, where the profile does not count against what was measured: what never was in flight is expected to take
+    /// no more than in proportion to what was.
+    #[inline]
+    pub(crate) fn likely_ns(&self, bytes: u64) -> u64 {
+        let (at, _) = Self::position(bytes);
+        let latency_ns = self.latency_ns(bytes);
+        if self.samples[at] > 0 {
+            return latency_ns;
+        }
+        let Some(below) = (0..at).rev().find(|node| self.samples[*node] > 0) else {
+            return latency_ns;
+        };
+        let scaled = u128::from(self.nodes[below]) * u128::from(bytes);
+        let scaled_ns = u64::try_from(scaled >> (FIRST_BITS as usize + below));
+        latency_ns.min(scaled_ns.unwrap_or(u64::MAX))
     }
 
     /// In proportion to the last node measured.
@@ -105,7 +148,6 @@ impl SsdCurve {
                 self.stall_ns - (self.stall_ns >> WEIGHT_BITS) + (took_ns >> WEIGHT_BITS);
         }
         let sample = took_ns.min(expected * CLIP) as i64;
-        let error = (sample - expected as i64) >> WEIGHT_BITS;
         let (at, part) = Self::position(in_flight_bytes);
         if at > self.measured {
             if self.measured >= MANY {
@@ -116,6 +158,11 @@ impl SsdCurve {
             self.measured = at;
         }
         for (node, weight) in [(at, 256 - part), (at + 1, part)] {
+            let of_many = (self.samples[node] + 1).min(1 << WEIGHT_BITS);
+            self.samples[node] = of_many;
+            let error = sample - expected as i64;
+            let error =
+                if self.is_quick { error / i64::from(of_many) } else { error >> WEIGHT_BITS };
             let moved = self.nodes[node] as i64 + error * weight as i64 / 256;
             self.nodes[node] = moved.clamp(1_000, LATENCY_NS_MAX as i64) as u64;
         }

@@ -13,6 +13,7 @@ pub(super) fn ssd(device: u8, queue_length: u32) -> SsdView {
         reads: 0,
         waiting_bytes: 0,
         in_flight_bytes: 0,
+        written_bytes: 0,
         oldest_ns: 0,
     }
 }
@@ -41,6 +42,7 @@ pub(super) fn view<'a>(ssds: &'a [SsdView], hdds: &'a [HddView]) -> SteerView<'a
         bytes: 4096,
         request_bytes: 4096,
         mirrored: false,
+        detours_have_room: false,
         fixed_ssd: None,
         ssd_queue_length: ssds.iter().map(|ssd| ssd.queue_length).min().unwrap_or(0),
         ssds,

@@ -22,6 +22,8 @@ pub struct SsdView {
     pub waiting_bytes: u64,
     /// Bytes of commands that are in flight.
     pub in_flight_bytes: u64,
+    /// … of which so many are written of users' blocks.
+    pub written_bytes: u64,
     /// How long its oldest read or write has been in flight, in ns; 0 without one.
     pub oldest_ns: u64,
 }
@@ -66,6 +68,8 @@ pub struct SteerView<'a> {
     pub request_bytes: u64,
     /// An SSD and a hard drive both have all that it writes over. Always false for a policy that does not balance.
     pub mirrored: bool,
+    /// It may go to a log and follow to an SSD later: RAM has room for what waits for that.
+    pub detours_have_room: bool,
     /// The SSD that has its place, under fixed placement.
     pub fixed_ssd: Option<DeviceId>,
     /// Commands accepted and not completed on the SSD that has its place, or else on that which has the
@@ -122,6 +126,8 @@ pub enum Seen {
         queue_length: u32,
         /// Bytes in flight when it was issued, its own included.
         in_flight_bytes: u64,
+        /// Of these, bytes that were written of users' blocks.
+        written_bytes: u64,
     },
 }
 
@@ -144,6 +150,8 @@ pub struct Answer {
     pub latency_ns: u64,
     /// A write that was redirected, and given back unissued.
     pub is_returned: bool,
+    /// A write that stayed on an SSD, and that a log has taken sooner.
+    pub is_hedged: bool,
     /// Of a write: what its policy expected when it decided.
     pub expected: Expected,
 }
@@ -217,6 +225,10 @@ pub enum Reason {
     Balanced,
     /// Kept on the SSD: users have been slowed down as far as they may be.
     OverBudget,
+    /// Redirected: the SSD is busy. It follows there when that has time.
+    Detour,
+    /// Redirected: an SSD had it, but was overdue, and a log was done first.
+    Hedged,
 }
 
 impl Reason {
@@ -252,6 +264,8 @@ impl Reason {
             Reason::Synchronous => "synchronous",
             Reason::Balanced => "balanced",
             Reason::OverBudget => "over_budget",
+            Reason::Detour => "detour",
+            Reason::Hedged => "hedged",
         }
     }
 
@@ -271,6 +285,8 @@ impl Reason {
                 | Reason::SsdBudget
                 | Reason::Balanced
                 | Reason::NoRoom
+                | Reason::Detour
+                | Reason::Hedged
         )
     }
 }

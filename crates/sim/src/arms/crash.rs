@@ -206,6 +206,22 @@ pub(super) const ARMS: &[Arm] = &[
         least_in_turn: &[(Met::Crashes, 1_200), (Met::Redirected, 10)],
     },
     Arm {
+        name: "late",
+        what: "writes that a log takes before an SSD that stalls, a crash at every event",
+        policies: &["tandem"],
+        in_turn: &[],
+        run: |case| case.crashes(SwarmConfig::late(case.seed, case.policy, 300), EVERY_EVENT),
+        least: &[
+            (Met::Crashes, 1_200),
+            (Met::InCommit, 200),
+            (Met::Hedged, 2),
+            (Met::HedgedSooner, 1),
+            (Met::Detours, 3),
+            (Met::TakenOver, 10),
+        ],
+        least_in_turn: &[],
+    },
+    Arm {
         name: "tiered",
         what: "extents that come to a tier or a cache and leave it, a crash at every event",
         policies: ALL,

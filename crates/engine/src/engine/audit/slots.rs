@@ -109,6 +109,7 @@ impl Audit<'_> {
                 vec![*run]
             }
             Owner::Log(LogIo::Copy(copy)) => vec![copy.run],
+            Owner::Late(late) => vec![late.run],
             Owner::Migration(MigrationIo::Write { parts, .. }) => {
                 self.migration.moves.written(*parts)
             }

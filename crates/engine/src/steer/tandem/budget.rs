@@ -4,6 +4,8 @@
 //!         the operator's `slowdown`. An account holds the mean: each request brings the allowed part of its time, and
 //!         one that was sent elsewhere brings or takes the difference to the SSD's. A count holds the tail.
 
+use crate::steer::quantile::{BUCKETS, bucket};
+
 /// What so many requests bring is kept at most: a calm hour must not pay for a bad minute.
 const KEPT: i64 = 4_096;
 /// Where they bring next to nothing, gains are kept as if they brought this part of their time.
@@ -113,21 +115,30 @@ impl Account {
 
 /// Rights that are kept at most: a long calm does not pay for a bad minute.
 const RIGHTS_MAX: i64 = 4;
-/// … and so many may be owed.
-const OWED_MAX: i64 = 64;
+/// … and so many late requests are remembered of each bucket of latencies.
+const LATE_MAX: u32 = 64;
 
 /// How many requests may still be later than the tail that the SSD has by itself.
+///
+/// Late requests are kept by their latency. What an SSD takes for its tail is often known only later: then those that
+/// were within it count no more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lateness {
     /// What one request earns, in millionths of a right.
     earned_ppm: i64,
-    left_ppm: i64,
+    /// Rights that were earned.
+    rights_ppm: i64,
+    late: [u32; BUCKETS],
+    /// Those of them that count, by what was last known of the SSD.
+    owed: u32,
+    late_ns: u64,
 }
 
 impl Lateness {
     /// One of so many requests may be late.
     pub(super) const fn new(one_of: i64) -> Lateness {
-        Lateness { earned_ppm: PPM / one_of, left_ppm: PPM }
+        let late = [0; BUCKETS];
+        Lateness { earned_ppm: PPM / one_of, rights_ppm: PPM, late, owed: 0, late_ns: 0 }
     }
 
     /// A request that earns.
@@ -140,18 +151,91 @@ impl Lateness {
         self.add(self.earned_ppm / 10);
     }
 
-    /// One was late.
-    pub(super) fn spend(&mut self) {
-        self.add(-PPM);
+    /// One took so long because it was sent elsewhere.
+    pub(super) fn note(&mut self, took_ns: u64) {
+        let late = &mut self.late[bucket(took_ns)];
+        *late += 1;
+        if *late > LATE_MAX {
+            // the past fades
+            self.late.iter_mut().for_each(|late| *late /= 2);
+            self.rights_ppm /= 2;
+        }
+        self.count();
+    }
+
+    /// From now on those count that took longer than so much.
+    pub(super) fn count_from(&mut self, late_ns: u64) {
+        if late_ns != self.late_ns {
+            self.late_ns = late_ns;
+            self.count();
+        }
+    }
+
+    fn count(&mut self) {
+        let from = bucket(self.late_ns) + 1;
+        self.owed = self.late.iter().skip(from).sum();
     }
 
     fn add(&mut self, ppm: i64) {
-        self.left_ppm = (self.left_ppm + ppm).clamp(-OWED_MAX * PPM, RIGHTS_MAX * PPM);
+        let most = (i64::from(self.owed) + RIGHTS_MAX) * PPM;
+        self.rights_ppm = (self.rights_ppm + ppm).min(most);
     }
 
     /// Were more late than may be?
     pub(super) fn is_spent(&self) -> bool {
-        self.left_ppm < 0
+        self.rights_ppm < i64::from(self.owed) * PPM
+    }
+}
+
+/// How often something may be done beside what is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rights {
+    earned_ppm: i64,
+    left_ppm: i64,
+    most_ppm: i64,
+}
+
+impl Rights {
+    /// With so many millionths of all requests, and so often at once.
+    pub(super) fn new(share_ppm: u64, most: i64) -> Rights {
+        let earned_ppm = signed(share_ppm);
+        Rights { earned_ppm, left_ppm: PPM * earned_ppm.min(1), most_ppm: most * PPM }
+    }
+
+    /// A request.
+    pub(super) fn earn(&mut self) {
+        self.left_ppm = (self.left_ppm + self.earned_ppm).min(self.most_ppm);
+    }
+
+    /// It is done once.
+    pub(super) fn spend(&mut self) {
+        self.left_ppm -= PPM;
+    }
+
+    /// May it be done?
+    pub(super) fn has_one(&self) -> bool {
+        self.left_ppm >= PPM
+    }
+}
+
+/// A peak is forgotten at so many of its parts with each request, as a power of two.
+const PEAK_BITS: u32 = 6;
+
+/// The longest of some latencies, of which older ones count less.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Peak {
+    ns: u64,
+}
+
+impl Peak {
+    /// One more.
+    pub(super) fn add(&mut self, took_ns: u64) {
+        self.ns = took_ns.max(self.ns - (self.ns >> PEAK_BITS));
+    }
+
+    /// The longest, in ns.
+    pub(super) fn ns(self) -> u64 {
+        self.ns
     }
 }
 
@@ -232,15 +316,55 @@ mod tests {
             let is_late = !tail.is_spent();
             tail.earn();
             if is_late {
-                tail.spend();
+                tail.note(1_000_000);
                 late += 1;
             }
         }
         assert!((95..=105).contains(&late), "{late} of 100,000");
-        (0..10).for_each(|_| tail.spend());
-        (0..90_000).for_each(|_| tail.forget());
+        (0..10).for_each(|_| tail.note(1_000_000));
+        (0..70_000).for_each(|_| tail.forget());
         assert!(tail.is_spent());
-        (0..20_000).for_each(|_| tail.forget());
+        (0..40_000).for_each(|_| tail.forget());
         assert!(!tail.is_spent(), "it is forgotten in the end");
+    }
+
+    /// What an SSD takes itself, as is known later, was not late.
+    #[test]
+    fn late_is_what_the_ssd_does_not_take_itself() {
+        let mut tail = Lateness::new(1_000);
+        tail.count_from(600_000);
+        (0..20).for_each(|_| tail.note(50_000_000));
+        (0..3).for_each(|_| tail.note(400_000));
+        assert!(tail.is_spent());
+        tail.count_from(40_000_000);
+        assert!(tail.is_spent(), "longer than that");
+        tail.count_from(90_000_000);
+        assert!(!tail.is_spent(), "its own tail is as long");
+        tail.count_from(100_000);
+        assert!(tail.is_spent(), "it has none of its own any more");
+    }
+
+    #[test]
+    fn rights_come_with_requests_and_are_bounded() {
+        let mut rights = Rights::new(10_000, 3);
+        assert!(rights.has_one());
+        rights.spend();
+        (0..99).for_each(|_| rights.earn());
+        assert!(!rights.has_one());
+        rights.earn();
+        assert!(rights.has_one());
+        (0..10_000).for_each(|_| rights.earn());
+        (0..3).for_each(|_| rights.spend());
+        assert!(!rights.has_one(), "three at once");
+    }
+
+    #[test]
+    fn a_peak_is_forgotten_with_what_follows() {
+        let mut peak = Peak::default();
+        peak.add(80_000_000);
+        (0..40).for_each(|_| peak.add(20_000));
+        assert!((20_000_000..60_000_000).contains(&peak.ns()), "{peak:?}");
+        (0..1_000).for_each(|_| peak.add(20_000));
+        assert!((20_000..21_000).contains(&peak.ns()), "{peak:?}");
     }
 }

@@ -12,11 +12,15 @@
 
 mod budget;
 mod reads;
+mod settings;
+mod spared;
 
-use self::budget::{Account, Lateness};
+use self::budget::{Account, Lateness, Peak, Rights};
 use self::reads::Reads;
+use self::settings::{ALWAYS, OFF, READERS, READS, SETTINGS, SLOW, SPARED, STALLS, TAILS};
+use self::spared::Spared;
 use super::quantile::Quantile;
-use super::settings::{Kind, Setting, SteerConfig};
+use super::settings::SteerConfig;
 use super::ssd_curve::SsdCurve;
 use super::{
     Answer, Decision, DriveProfiles, Expected, HddView, PolicyEntry, Reason, Seen, SsdView, Steer,
@@ -34,22 +38,21 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     summary: "to the side that costs users less time, and spares the SSD as far as they may be slowed down",
     source: "ours: expected cost of each side, within a budget of time",
     needs: (0, 1),
-    settings: &[Setting::new(
-        "slowdown",
-        Kind::Factor,
-        1_050_000,
-        1_000_000..=100_000_000,
-        "how many times as long as on the SSD alone requests may take on average",
-    )],
+    settings: SETTINGS,
     build: |config, profiles| Box::new(Tandem::new(config, profiles)),
 };
 
 /// An SSD stalls when its oldest command is so much later than twice what is expected, in ns (as `ect`).
 const STALL_SLACK_NS: u64 = 500_000;
+/// A write is overdue, so that a log takes it as well, when it is so much later than twice what is expected, in ns
+/// (guess).
+const OVERDUE_SLACK_NS: u64 = 200_000;
 /// How long a stall lasts until some were measured, in ns (as `ect`).
 const STALL_NS: u64 = 10_000_000;
 /// Of redirected writes one in so many may be later than the SSD's own p99.9: as many as on the SSD.
 const LATE_WRITES: i64 = 1_000;
+/// So many writes may be sent to a log as well at once (guess).
+const HEDGED_MAX: i64 = 32;
 /// Of all reads one in so many may be later than the SSD's own p99.9 because its data was redirected (guess: a fifth of
 /// what is late by itself).
 const LATE_READS: i64 = 5_000;
@@ -69,7 +72,7 @@ const TRIED: u32 = 32;
 /// Of the writes that a wrong alarm made later so many count.
 const ALARM_MAX: u32 = 8;
 /// What has fewer reads than this, of its reads and writes, counts as never read, in millionths.
-const UNREAD_PPM: u64 = 2_000;
+const UNREAD_PPM: u64 = 600;
 /// Weight of one sample of a share, as a power of two.
 const SHARE_BITS: u32 = 6;
 const SEEN_BITS: u32 = 4;
@@ -81,7 +84,9 @@ const PPM: u64 = 1_000_000;
 #[derive(Clone, Debug)]
 struct Tandem {
     /// By device id.
-    curves: Vec<Option<SsdCurve>>,
+    ssds: Vec<Option<KnownSsd>>,
+    /// Writes that may be sent to a log as well.
+    hedges: Rights,
     /// What a hard drive's arm takes to get to a place, and a slow write, in ns.
     position_ns: u64,
     slow_ns: u64,
@@ -94,10 +99,15 @@ struct Tandem {
     late_reads: Lateness,
     /// What they may take on average, in millionths of the SSD's time.
     slowdown_ppm: u64,
+    detour: u64,
+    without: u64,
     /// What bytes of the SSD are worth, in ns a KiB.
     price_ns: u64,
     decisions: u32,
     gains: u32,
+    /// What SSDs have taken lately at most.
+    write_peak: Peak,
+    read_peak: Peak,
     /// Latencies of writes on SSDs, and of reads there.
     ssd_writes: Quantile,
     ssd_reads: Quantile,
@@ -106,8 +116,19 @@ struct Tandem {
     alarm: Option<Alarm>,
     /// Share of the reads of redirected data that a hard drive served.
     from_log_ppm: u64,
+    /// What these have taken lately, in ns.
+    log_read_ns: u64,
+    /// Share of FLUSHes and of writes with FUA among all writes.
+    sync_ppm: u64,
     /// Share of the redirected writes that were slow although nobody foresaw it.
     slow_ppm: u64,
+}
+
+/// What is known of an SSD.
+#[derive(Clone, Debug)]
+struct KnownSsd {
+    curve: SsdCurve,
+    spared: Spared,
 }
 
 /// An SSD is taken to stall, and writes go elsewhere.
@@ -120,12 +141,22 @@ struct Alarm {
     writes: u32,
 }
 
+/// What a redirected write costs users, in ns.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    total_ns: u64,
+    /// Of that, reads to come.
+    future_ns: u64,
+}
+
 /// What is expected of an SSD.
 #[derive(Clone, Copy, Debug)]
 struct SsdTime {
     device: DeviceId,
     total_ns: u64,
     stalled: bool,
+    /// As much was in flight before.
+    known: bool,
 }
 
 /// Moves a share towards what was seen: fast towards what costs users time, slowly back.
@@ -133,6 +164,12 @@ fn learn(share_ppm: &mut u64, seen: bool) {
     let bits = if seen { SEEN_BITS } else { SHARE_BITS };
     *share_ppm -= *share_ppm >> bits;
     *share_ppm += (PPM >> bits) * u64::from(seen);
+}
+
+/// Moves a share towards what was seen, both ways alike.
+fn learn_slowly(share_ppm: &mut u64, seen: bool) {
+    *share_ppm -= *share_ppm >> SHARE_BITS;
+    *share_ppm += (PPM >> SHARE_BITS) * u64::from(seen);
 }
 
 /// So many millionths of a time, without a division of 128 bits, which would be half of a decision.
@@ -148,11 +185,14 @@ fn is_slow(hdd: &HddView) -> bool {
 
 impl Tandem {
     fn new(config: &SteerConfig, profiles: &DriveProfiles) -> Self {
-        let mut curves = Vec::new();
+        let mut ssds = Vec::new();
         for (device, profile) in &profiles.ssds {
-            assert!(curves.len() <= usize::from(device.0), "drives are listed by their ids");
-            curves.resize(usize::from(device.0), None);
-            curves.push(Some(SsdCurve::new(profile, STALL_NS)));
+            assert!(ssds.len() <= usize::from(device.0), "drives are listed by their ids");
+            ssds.resize(usize::from(device.0), None);
+            ssds.push(Some(KnownSsd {
+                curve: SsdCurve::new(profile, STALL_NS).quick(),
+                spared: Spared::new(profile.write_bytes_per_s),
+            }));
         }
         let of_hdds = |value: fn(&crate::profile::HddProfile) -> u64| {
             profiles.hdds.iter().map(|(_, profile)| value(profile)).max().unwrap_or(0)
@@ -162,7 +202,8 @@ impl Tandem {
         let slowdown_ppm = config.get("slowdown");
         assert!(slowdown_ppm >= PPM, "nobody can ask for more than the SSD's speed");
         Tandem {
-            curves,
+            ssds,
+            hedges: Rights::new(config.get("hedge"), HEDGED_MAX),
             position_ns,
             behind_ns: away_us.saturating_mul(away_us) / 2_000,
             slow_ns: of_hdds(|profile| profile.slow_latency_ns),
@@ -171,35 +212,54 @@ impl Tandem {
             late_writes: Lateness::new(LATE_WRITES),
             late_reads: Lateness::new(LATE_READS),
             slowdown_ppm,
+            detour: config.get("detour"),
+            without: config.get("without"),
             price_ns: PRICE_NS.0,
             decisions: 0,
             gains: 0,
+            write_peak: Peak::default(),
+            read_peak: Peak::default(),
             ssd_writes: Quantile::new(999_000),
             ssd_reads: Quantile::new(999_000),
             by_extent: Reads::default(),
             alarm: None,
             from_log_ppm: FROM_LOG_PPM,
+            log_read_ns: 0,
+            sync_ppm: 0,
             slow_ppm: 0,
         }
     }
 
+    fn known(&self, ssd: DeviceId) -> Option<&KnownSsd> {
+        self.ssds.get(usize::from(ssd.0))?.as_ref()
+    }
+
+    fn known_mut(&mut self, ssd: DeviceId) -> Option<&mut KnownSsd> {
+        self.ssds.get_mut(usize::from(ssd.0))?.as_mut()
+    }
+
     fn expect(&self, ssd: &SsdView, bytes: u64) -> Option<SsdTime> {
-        let curve = self.curves.get(usize::from(ssd.device.0))?.as_ref()?;
-        let backlog = ssd.in_flight_bytes + ssd.waiting_bytes;
+        let curve = &self.known(ssd.device)?.curve;
+        // what is read hardly keeps a write waiting, as the buffer takes it, and a unit of the journal waits for itself
+        let backlog = ssd.written_bytes + ssd.waiting_bytes;
         let overdue = curve.is_overdue(ssd.oldest_ns, ssd.in_flight_bytes, STALL_SLACK_NS);
         // an SSD of which nobody has seen a stall reads for longer now and then
-        let stalled = overdue && curve.has_stalled();
+        let stalled = overdue && curve.has_stalled() && self.without != STALLS;
         let stall_ns = if stalled { curve.rest_of_stall_ns(ssd.oldest_ns) } else { 0 };
-        let total_ns = curve.latency_ns(backlog + bytes) + stall_ns;
-        Some(SsdTime { device: ssd.device, total_ns, stalled })
+        let total_ns = curve.likely_ns(backlog + bytes) + stall_ns;
+        let known = curve.knows(backlog + bytes);
+        Some(SsdTime { device: ssd.device, total_ns, stalled, known })
     }
 
     /// What reads of a redirected write are expected to cost, in ns.
     fn future_ns(&self, logical: Logical) -> u64 {
+        if self.without == READS {
+            return 0;
+        }
         // where readers have lost too much already, nothing is said in favour of a read
         let from_log_ppm = if self.readers_lost() { PPM } else { self.from_log_ppm };
         let probable_ppm = part_ns(from_log_ppm, self.by_extent.share_ppm(logical));
-        part_ns(probable_ppm, self.position_ns)
+        part_ns(probable_ppm, self.position_ns.max(self.log_read_ns))
     }
 
     /// What a write to this hard drive costs users, in ns: its own time, that of reads to come, and that of reads that
@@ -213,8 +273,11 @@ impl Tandem {
             (false, WriteState::Fast | WriteState::Mid) => self.slow_ns,
         };
         // a read that comes while the arm is away waits for half of its way on average
-        let behind_ns = hdd.reads_per_s.saturating_mul(self.behind_ns);
-        let costs = [slow_ns, future_ns, behind_ns];
+        let reads_per_s = if self.without == READERS { 0 } else { hdd.reads_per_s };
+        let behind_ns = reads_per_s.saturating_mul(self.behind_ns);
+        // who waits for a FLUSH waits for the tail of the log, too
+        let sync_ns = part_ns(self.sync_ppm, self.slow_ns / 2);
+        let costs = [slow_ns, future_ns, behind_ns, sync_ns];
         costs.into_iter().fold(hdd.expected_ns, u64::saturating_add)
     }
 
@@ -227,39 +290,85 @@ impl Tandem {
     /// A command of an SSD ended. Of the writes that went elsewhere because it was overdue, were any later for that?
     fn check_alarm(&mut self, now: Instant, device: DeviceId) {
         let Some(alarm) = self.alarm.take_if(|alarm| alarm.device == device) else { return };
-        if now.since(alarm.at).ns < alarm.cost_ns {
-            (0..alarm.writes).for_each(|_| self.late_writes.spend());
+        if now.since(alarm.at).ns < alarm.cost_ns && alarm.cost_ns > self.write_peak.ns() {
+            (0..alarm.writes).for_each(|_| self.late_writes.note(alarm.cost_ns));
         }
+    }
+
+    /// How much later a read would be if the SSD had got all writes, in ns.
+    fn spared_readers_ns(&self) -> u64 {
+        if self.without == SPARED {
+            return 0;
+        }
+        let waits = self.ssds.iter().flatten().map(|ssd| ssd.spared.wait_ns());
+        let wait_ns = waits.min().unwrap_or(0);
+        // of the time of writes readers wait for a part
+        let (reads, writes) = (self.reads.mean_ns(), self.writes.mean_ns().max(1));
+        let part_ppm = (reads.min(writes)).saturating_mul(PPM) / writes;
+        part_ns(part_ppm, wait_ns)
     }
 
     fn note_read(&mut self, answer: &Answer) {
         self.late_reads.earn();
         if answer.from == ServedFrom::Ram && !answer.from_read_back {
-            // nothing was ever written there
+            // nothing was ever written there, which is a read of users' all the same
+            self.ssd_reads.add(answer.latency_ns);
+            self.read_peak.add(answer.latency_ns);
             return;
         }
         self.by_extent.note(answer.logical, true);
         match answer.from {
             ServedFrom::HddLog => {
                 learn(&mut self.from_log_ppm, true);
-                self.reads.settle(answer.latency_ns, self.reads.mean_ns());
-                if answer.latency_ns > self.late_ns(&self.ssd_reads) {
-                    self.late_reads.spend();
+                let wait_ns = self.spared_readers_ns();
+                self.reads.settle(answer.latency_ns, self.reads.mean_ns() + wait_ns);
+                if answer.latency_ns > self.read_peak.ns() + wait_ns {
+                    self.late_reads.note(answer.latency_ns);
                 }
+                let read_ns = answer.latency_ns.saturating_sub(wait_ns);
+                self.log_read_ns = self.log_read_ns - self.log_read_ns / 16 + read_ns / 16;
             }
             ServedFrom::Ssd | ServedFrom::SsdCopy => {
                 self.ssd_reads.add(answer.latency_ns);
+                self.read_peak.add(answer.latency_ns);
                 self.reads.earn(answer.latency_ns);
+                // it would have waited behind what went elsewhere
+                self.reads.give_back(self.spared_readers_ns() / 2);
             }
-            ServedFrom::HddHome => self.reads.allow(answer.latency_ns),
-            ServedFrom::Ram => learn(&mut self.from_log_ppm, false),
+            ServedFrom::HddHome => {
+                self.ssd_reads.add(answer.latency_ns);
+                self.reads.allow(answer.latency_ns);
+            }
+            ServedFrom::Ram => {
+                self.ssd_reads.add(self.reads.mean_ns());
+                learn(&mut self.from_log_ppm, false);
+            }
         }
+    }
+
+    /// A write, or somebody who wants what was written to be durable at once.
+    fn note_sync(&mut self, is_one: bool) {
+        learn_slowly(&mut self.sync_ppm, is_one);
     }
 
     fn note_write(&mut self, answer: &Answer) {
         let Expected { ns: expected_ns, ssd_ns } = answer.expected;
-        if !answer.is_of_hdd() && !answer.is_returned {
+        if answer.is_returned {
+            let ssds = self.ssds.iter_mut().flatten().map(|ssd| &mut ssd.spared);
+            if let Some(spared) = ssds.max_by_key(|spared| spared.wait_ns()) {
+                spared.take_back(answer.bytes);
+            }
+        }
+        if ssd_ns == 0 && !answer.is_of_hdd() {
+            // with FUA, or of somebody else: it says nothing of what others take
+            self.note_sync(true);
+            self.writes.allow(answer.latency_ns);
+            return;
+        }
+        let is_ssds = !answer.is_of_hdd() || answer.is_hedged;
+        if is_ssds && !answer.is_returned {
             self.ssd_writes.add(answer.latency_ns);
+            self.write_peak.add(answer.latency_ns);
             self.writes.earn(answer.latency_ns);
             self.late_writes.forget();
             return;
@@ -272,8 +381,9 @@ impl Tandem {
         self.writes.settle(answer.latency_ns, ssd_ns);
         let is_worse = answer.latency_ns > ssd_ns.saturating_mul(2);
         self.late_writes.earn();
-        if is_worse && answer.latency_ns > self.late_ns(&self.ssd_writes) {
-            self.late_writes.spend();
+        let allowed_ns = part_ns(self.slowdown_ppm, ssd_ns.max(self.write_peak.ns()));
+        if answer.latency_ns > allowed_ns {
+            self.late_writes.note(answer.latency_ns);
         }
         if !answer.is_returned {
             learn(&mut self.slow_ppm, is_worse && answer.latency_ns > self.slow_ns / 2);
@@ -286,6 +396,8 @@ impl Tandem {
             return;
         }
         self.decisions = 0;
+        self.late_writes.count_from(self.late_ns(&self.ssd_writes));
+        self.late_reads.count_from(self.late_ns(&self.ssd_reads));
         // what nobody sees any more is forgotten
         self.slow_ppm -= self.slow_ppm / 32;
         let full_percent = self.writes.full_percent();
@@ -299,18 +411,37 @@ impl Tandem {
 
     /// Were readers slowed down further than they may be?
     fn readers_lost(&self) -> bool {
-        self.reads.is_spent() || self.late_reads.is_spent()
+        self.reads.is_spent() || self.are_late(&self.late_reads)
     }
 
     /// Was anybody?
     fn is_spent(&self) -> bool {
-        self.writes.is_spent() || self.late_writes.is_spent() || self.readers_lost()
+        self.writes.is_spent() || self.are_late(&self.late_writes) || self.readers_lost()
+    }
+
+    fn are_late(&self, requests: &Lateness) -> bool {
+        self.without != TAILS && requests.is_spent()
     }
 
     /// Why this write goes to the hard drive that costs so much, or why it does not.
-    fn weigh(&self, ssd: SsdTime, hdd: &HddView, cost_ns: u64, view: &SteerView<'_>) -> Reason {
+    fn weigh(&self, ssd: SsdTime, hdd: &HddView, cost: Cost, view: &SteerView<'_>) -> Reason {
+        let cost_ns = cost.total_ns;
+        if !(ssd.known || ssd.stalled) {
+            return Reason::Learning;
+        }
         // whatever writers gain: readers do not pay for it
-        if self.readers_lost() && self.by_extent.share_ppm(view.logical) > UNREAD_PPM {
+        let keeps = self.readers_lost() && self.by_extent.share_ppm(view.logical) > UNREAD_PPM;
+        let now_ns = cost_ns - cost.future_ns;
+        let is_gain = now_ns.saturating_mul(CLEAR_PART) <= ssd.total_ns;
+        let may_detour = self.detour != OFF && view.detours_have_room;
+        let wants = keeps || cost_ns > ssd.total_ns || self.detour == ALWAYS;
+        if wants && is_gain && may_detour {
+            return Reason::Detour;
+        }
+        if self.detour == ALWAYS {
+            return Reason::SsdSooner;
+        }
+        if keeps {
             return Reason::OverBudget;
         }
         if self.is_spent() && cost_ns.saturating_mul(CLEAR_PART) > ssd.total_ns {
@@ -348,12 +479,20 @@ impl Steer for Tandem {
         let Some(ssd) = expected.min_by_key(|e| (e.total_ns, e.device)) else {
             return Decision::stay(Reason::SsdSooner);
         };
+        for view_of in view.ssds {
+            if let Some(known) = self.known_mut(view_of.device) {
+                known.spared.idle_until(view.now, view_of.oldest_ns);
+            }
+        }
+        self.hedges.earn();
+        self.note_sync(false);
         let on_ssd = Expected { ns: ssd.total_ns, ssd_ns: ssd.total_ns };
         let stay = |reason| Decision::on(ssd.device, reason).expecting(on_ssd);
         if view.hdds.is_empty() {
             return stay(Reason::SsdSooner);
         }
-        let ready = view.hdds.iter().filter(|hdd| hdd.accepting || hdd.takes_slow);
+        let takes_slow = self.without != SLOW;
+        let ready = view.hdds.iter().filter(|hdd| hdd.accepting || hdd.takes_slow && takes_slow);
         let future_ns = self.future_ns(view.logical);
         let costs = ready.map(|hdd| (self.cost_ns(hdd, future_ns), hdd.device, hdd));
         let Some((cost_ns, _, hdd)) = costs.min_by_key(|(cost, device, _)| (*cost, *device)) else {
@@ -361,7 +500,8 @@ impl Steer for Tandem {
             let urgent = ssd.total_ns > self.slow_ns;
             return stay(if urgent { Reason::NotAccepting } else { Reason::Resting });
         };
-        let reason = self.weigh(ssd, hdd, cost_ns, view);
+        let cost = Cost { total_ns: cost_ns, future_ns };
+        let reason = self.weigh(ssd, hdd, cost, view);
         if !reason.redirects() {
             return stay(reason);
         }
@@ -379,6 +519,11 @@ impl Steer for Tandem {
         }
         let expected = Expected { ns: hdd.expected_ns, ssd_ns: ssd.total_ns };
         self.writes.reserve(expected.ns.saturating_sub(expected.ssd_ns));
+        if reason != Reason::Detour
+            && let Some(known) = self.known_mut(ssd.device)
+        {
+            known.spared.add(view.bytes);
+        }
         Decision::go(hdd, reason).expecting(expected)
     }
 
@@ -394,7 +539,28 @@ impl Steer for Tandem {
         true
     }
 
+    fn hedges(&self) -> bool {
+        true
+    }
+
+    fn note_hedge(&mut self) {
+        self.hedges.spend();
+    }
+
+    fn overdue_ns(&self, ssd: &SsdView) -> Option<u64> {
+        if !self.hedges.has_one() {
+            return None;
+        }
+        let curve = &self.known(ssd.device)?.curve;
+        Some(curve.latency_ns(ssd.in_flight_bytes).saturating_mul(2) + OVERDUE_SLACK_NS)
+    }
+
     fn observe(&mut self, now: Instant, seen: &Seen) {
+        if let Seen::Completion { device, read, bytes, latency_ns, .. } = *seen
+            && let Some(known) = self.known_mut(device)
+        {
+            known.spared.ended(now, latency_ns, if read { 0 } else { bytes });
+        }
         if let Seen::Completion { device, latency_ns, .. } = *seen
             && latency_ns > STALL_SLACK_NS
         {
@@ -406,16 +572,17 @@ impl Steer for Tandem {
                 read: false,
                 is_users: true,
                 latency_ns,
-                in_flight_bytes,
+                written_bytes,
                 ..
             } => {
-                if let Some(Some(curve)) = self.curves.get_mut(usize::from(device.0)) {
-                    curve.learn(in_flight_bytes, latency_ns, STALL_SLACK_NS);
+                if let Some(known) = self.known_mut(device) {
+                    known.curve.learn(written_bytes, latency_ns, STALL_SLACK_NS);
                 }
             }
             Seen::Answer(answer) if answer.read => self.note_read(&answer),
             Seen::Answer(answer) => self.note_write(&answer),
-            Seen::Completion { .. } | Seen::Arrival { .. } | Seen::Flush { .. } => {}
+            Seen::Flush { .. } => self.note_sync(true),
+            Seen::Completion { .. } | Seen::Arrival { .. } => {}
         }
     }
 
@@ -439,7 +606,17 @@ mod tests {
         let profiles = DriveProfiles { ssds: vec![(DeviceId(0), ssd)], hdds: vec![(HDD, hdd)] };
         let mut config = SteerConfig::named("tandem");
         config.set("slowdown", slowdown_ppm).expect("within the bounds");
-        Tandem::new(&config, &profiles)
+        let mut tandem = Tandem::new(&config, &profiles);
+        let curve = &mut tandem.ssds[0].as_mut().expect("it has one").curve;
+        for bytes in (12..=20).map(|bits| 1u64 << bits) {
+            (0..8).for_each(|_| curve.learn(bytes, curve.latency_ns(bytes), STALL_SLACK_NS));
+        }
+        tandem
+    }
+
+    /// An SSD that so much is being written to.
+    fn busy_ssd(bytes: u64) -> SsdView {
+        SsdView { in_flight_bytes: bytes, written_bytes: bytes, ..ssd(0, 1) }
     }
 
     /// A write of 4 KiB on the SSD that met a stall.
@@ -452,6 +629,7 @@ mod tests {
             latency_ns,
             queue_length: 0,
             in_flight_bytes: 4096,
+            written_bytes: 4096,
         }
     }
 
@@ -475,9 +653,8 @@ mod tests {
             (4096, 600_000, 2_000_000, Reason::Stalled),
             (4096, 500_000, 2_000_000, Reason::SsdSooner),
         ] {
-            let (mut drive, mut other) = (hdd(1), ssd(0, 1));
-            drive.expected_ns = expected_ns;
-            (other.in_flight_bytes, other.oldest_ns) = (in_flight_bytes, oldest_ns);
+            let (mut drive, mut other) = (hdd(1), busy_ssd(in_flight_bytes));
+            (drive.expected_ns, other.oldest_ns) = (expected_ns, oldest_ns);
             let (ssds, hdds) = ([other], [drive]);
             let mut tandem = tandem(1_050_000);
             tandem.observe(Instant::ZERO, &stall(10_000_000));
@@ -565,10 +742,9 @@ mod tests {
             (false, WriteState::Fast, 35_000, 1 << 20, Reason::Resting),
             (false, WriteState::Fast, 35_000, 8 << 20, Reason::HddSooner),
         ] {
-            let (mut drive, mut other) = (hdd(1), ssd(0, 1));
+            let (mut drive, other) = (hdd(1), busy_ssd(queued_bytes));
             (drive.accepting, drive.takes_slow) = (accepting, true);
             (drive.predicted, drive.expected_ns) = (predicted, expected_ns);
-            other.in_flight_bytes = queued_bytes;
             let (ssds, hdds) = ([other], [drive]);
             let decision = tandem(1_050_000).decide(&view(&ssds, &hdds));
             assert_eq!(decision.reason, want, "{accepting} {predicted:?} {queued_bytes}");
@@ -616,12 +792,12 @@ mod tests {
             (0..2_000).for_each(|_| tandem.by_extent.note(view.logical, false));
             tandem.slow_ppm = 0;
             assert_eq!(tandem.decide(&view).reason, Reason::OverBudget);
-            let mut queued = [ssd(0, 1)];
-            queued[0].in_flight_bytes = 1 << 20;
+            let queued = [busy_ssd(1 << 20)];
             let busy = SteerView { ssds: &queued, ..view };
             assert_eq!(tandem.decide(&busy).reason, Reason::HddSooner, "a clear gain");
+            let on_ssd = Expected { ns: 20_000, ssd_ns: 20_000 };
             for _ in 0..1_000_000 {
-                tandem.observe(Instant::ZERO, &write_answered(false, 20_000, Expected::default()));
+                tandem.observe(Instant::ZERO, &write_answered(false, 20_000, on_ssd));
                 tandem.observe(Instant::ZERO, &read_answered(1, ServedFrom::Ssd, 20_000));
             }
             (0..2_000).for_each(|_| tandem.by_extent.note(view.logical, false));
@@ -643,6 +819,7 @@ mod tests {
                     latency_ns: 200_000,
                     queue_length: 0,
                     in_flight_bytes: 4096,
+                    written_bytes: 4096,
                 };
                 tandem.observe(Instant::ZERO, &seen);
             }
