@@ -11,6 +11,7 @@ mod ianus;
 mod loris;
 mod paired;
 mod spine;
+mod steer;
 mod steering;
 mod swarm;
 mod trust;
@@ -56,6 +57,7 @@ const MILESTONES: &[(&str, &[Line])] = &[
     ("capacity", capacity::LINES),
     ("destage", destage::LINES),
     ("fidelity", fidelity::LINES),
+    ("steer", steer::LINES),
 ];
 
 /// Measures the lines of a milestone and prints the table. False if one fails.

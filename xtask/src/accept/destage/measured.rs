@@ -10,24 +10,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// 10,000 writes of 256 KiB over 6 GiB.
-pub(super) const SAT: &str =
+pub(in crate::accept) const SAT: &str =
     "synth:uniform:size=256KiB,read_share=0%,footprint=6GiB,requests=10000";
 /// Three times as many.
-pub(super) const SATLONG: &str =
+pub(in crate::accept) const SATLONG: &str =
     "synth:uniform:size=256KiB,read_share=0%,footprint=6GiB,requests=30000";
 /// Reads for the most part, cold, over twice the SSD.
-pub(super) const MIX73: &str = "synth:zipf:size=4KiB,read_share=70%,footprint=2GiB,requests=9000";
+pub(in crate::accept) const MIX73: &str =
+    "synth:zipf:size=4KiB,read_share=70%,footprint=2GiB,requests=9000";
 /// The same for longer over as much as the SSD.
-pub(super) const MIXHOT: &str = "synth:zipf:size=4KiB,read_share=70%,footprint=1GiB,requests=36000";
+pub(in crate::accept) const MIXHOT: &str =
+    "synth:zipf:size=4KiB,read_share=70%,footprint=1GiB,requests=36000";
 
 /// The hard drive alone, as replays call it.
-pub(super) const BARE: &str = "bare-hdd";
+pub(in crate::accept) const BARE: &str = "bare-hdd";
 const HDD_SIZE: &str = "16GiB";
 const OUTSTANDING: &str = "16";
 
 /// One replay.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job<'a> {
+pub(in crate::accept) struct Job<'a> {
     pub workload: &'a str,
     pub ssd_size: &'a str,
     pub seed: u64,
@@ -53,7 +55,7 @@ impl Default for Job<'_> {
 
 /// What one policy made of it. Times in ms.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
+pub(in crate::accept) struct Measured {
     pub policy: String,
     pub took_ms: u64,
     pub write: Latency,
@@ -66,7 +68,7 @@ pub(super) struct Measured {
 
 /// In ns.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Latency {
+pub(in crate::accept) struct Latency {
     pub mean: u64,
     pub p999: u64,
     pub longest: u64,
@@ -80,17 +82,17 @@ impl Measured {
 }
 
 /// Milliseconds as seconds with one digit behind the point.
-pub(super) fn seconds(ms: u64) -> String {
+pub(in crate::accept) fn seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
 /// Nanoseconds as milliseconds.
-pub(super) fn ms(ns: u64) -> u64 {
+pub(in crate::accept) fn ms(ns: u64) -> u64 {
     ns.div_ceil(1_000_000)
 }
 
 /// The program that replays.
-pub(super) fn program() -> Result<PathBuf> {
+pub(in crate::accept) fn program() -> Result<PathBuf> {
     cargo::build_tandem(true)
 }
 
@@ -98,7 +100,7 @@ pub(super) fn program() -> Result<PathBuf> {
 ///
 /// # Errors
 /// If the program says no, or what it prints is not what was wanted.
-pub(super) fn replay(program: &Path, job: Job<'_>) -> Result<Vec<Measured>> {
+pub(in crate::accept) fn replay(program: &Path, job: Job<'_>) -> Result<Vec<Measured>> {
     let seed = job.seed.to_string();
     let mut words = vec![job.workload, "--closed-loop", OUTSTANDING, "--ssd-size", job.ssd_size];
     words.extend(["--hdd", job.hdd, "--hdd-size", HDD_SIZE, "--seed", &seed]);
@@ -113,7 +115,7 @@ pub(super) fn replay(program: &Path, job: Job<'_>) -> Result<Vec<Measured>> {
 ///
 /// # Errors
 /// As `replay`.
-pub(super) fn runs(program: &Path, words: &[&str]) -> Result<Vec<Value>> {
+pub(in crate::accept) fn runs(program: &Path, words: &[&str]) -> Result<Vec<Value>> {
     let mut command = Command::new(program);
     command.arg("replay").args(words).arg("--json");
     let output = command.stdin(Stdio::null()).output().context("starting tandem replay")?;

@@ -9,7 +9,7 @@ mod line4_rest;
 mod line5_flushes;
 mod line6_bursts;
 mod line7_live;
-mod measured;
+pub(super) mod measured;
 pub mod peers;
 
 use super::{Line, Options};

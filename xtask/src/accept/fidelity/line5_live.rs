@@ -100,6 +100,12 @@ const JOBS: [Job; 2] = [
     },
 ];
 
+/// One that is not compared by fidelity.
+const WRITES: Job = Job {
+    name: "bursts of 16 to 64 KiB",
+    requests: &[("rw", "randwrite"), ("bssplit", "16k/50:64k/50"), ("io_size", "32m")],
+};
+
 impl Job {
     fn words(&self, fio: Fio, is_null: bool) -> Fio {
         let fio = self.requests.iter().fold(fio, |fio, (name, value)| fio.set(name, value));
@@ -177,6 +183,38 @@ pub(super) fn measure(_: &Options) -> Result<Vec<Row>> {
     }
     rows.push(Row::info("others that wanted the processors at the end", bench::load()));
     Ok(rows)
+}
+
+/// The mean of the writes of a policy, in ns.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::accept) struct WriteMean {
+    pub policy: &'static str,
+    pub live_ns: u64,
+    /// In virtual time.
+    pub model_ns: u64,
+}
+
+/// The mean of the writes of each policy, by job.
+pub(in crate::accept) fn write_means(
+    policies: &[&'static str],
+) -> Result<Vec<(&'static str, Vec<WriteMean>)>> {
+    packages::install();
+    let (tandem, drives) = (cargo::build_tandem(true)?, Drives::new()?);
+    let mut pools = Pools { tandem, drives, filled: BTreeMap::new() };
+    let began = Instant::now();
+    let mut means = Vec::new();
+    for job in JOBS.iter().chain([&WRITES]) {
+        let mut of_job = Vec::new();
+        for &name in policies {
+            let policy = Policy { name: name.to_owned(), ssds: 1 };
+            let measured = quietly(&mut pools, &policy, job, || began.elapsed() < AGAIN_UNTIL)?;
+            let writes = measured.sides().find(|(side, ..)| *side == "writes");
+            let (_, live_ns, model_ns) = writes.context("the job has no writes")?;
+            of_job.push(WriteMean { policy: name, live_ns, model_ns });
+        }
+        means.push((job.name, of_job));
+    }
+    Ok(means)
 }
 
 /// Every steering policy of this version.

@@ -6,7 +6,7 @@ mod line1_inputs;
 mod line2_scores;
 mod line3_kept;
 mod line4_items;
-mod line5_live;
+pub(super) mod line5_live;
 mod runs;
 
 use super::Line;
