@@ -155,11 +155,24 @@ impl Lateness {
     pub(super) fn note(&mut self, took_ns: u64) {
         let late = &mut self.late[bucket(took_ns)];
         *late += 1;
-        if *late > LATE_MAX {
-            // the past fades
-            self.late.iter_mut().for_each(|late| *late /= 2);
-            self.rights_ppm /= 2;
+        let is_full = *late > LATE_MAX;
+        self.count();
+        if is_full {
+            self.forget_paid();
         }
+    }
+
+    /// Late requests that rights were earned for are forgotten with these rights, so what is owed stays as it was. Of what
+    /// is owed so many are remembered of each bucket, and no more.
+    fn forget_paid(&mut self) {
+        let paid = (self.rights_ppm / PPM).clamp(0, i64::from(self.owed)) as u64;
+        let (from, owed) = (bucket(self.late_ns) + 1, self.owed);
+        for late in self.late.iter_mut().skip(from) {
+            *late -= (u64::from(*late) * paid / u64::from(owed.max(1))) as u32;
+        }
+        self.count();
+        self.rights_ppm -= i64::from(owed - self.owed) * PPM;
+        self.late.iter_mut().for_each(|late| *late = (*late).min(LATE_MAX));
         self.count();
     }
 
@@ -322,10 +335,24 @@ mod tests {
         }
         assert!((95..=105).contains(&late), "{late} of 100,000");
         (0..10).for_each(|_| tail.note(1_000_000));
-        (0..70_000).for_each(|_| tail.forget());
+        (0..90_000).for_each(|_| tail.forget());
         assert!(tail.is_spent());
-        (0..40_000).for_each(|_| tail.forget());
+        (0..20_000).for_each(|_| tail.forget());
         assert!(!tail.is_spent(), "it is forgotten in the end");
+    }
+
+    /// Many at once close the way for long, and not for ever.
+    #[test]
+    fn what_is_owed_is_bounded() {
+        let mut tail = Lateness::new(1_000);
+        (0..10_000).for_each(|_| tail.note(1_000_000));
+        (0..60_000).for_each(|_| tail.earn());
+        assert!(tail.is_spent());
+        (0..10_000).for_each(|_| tail.earn());
+        assert!(!tail.is_spent());
+        (0..1_000).for_each(|_| tail.note(1_000_000));
+        tail.count_from(2_000_000);
+        assert!(!tail.is_spent(), "they are known by their latency however many there were");
     }
 
     /// What an SSD takes itself, as is known later, was not late.
