@@ -143,3 +143,87 @@ fn send(detour: &Detour, (ssd, id): (usize, DeviceId), map: &mut Map, io: &mut D
         done += run.count;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use crate::log::Log;
+    use crate::map::SlotRegion;
+    use crate::port::Command;
+    use crate::requests::task::Task;
+    use tandem_block::{ObjectId, Op, Request, RequestId};
+
+    const HDD: DeviceId = DeviceId(1);
+
+    /// A detour of one block that waits, its SSD idle.
+    fn waiting() -> (DeviceIo, Requests, Map) {
+        let (mut io, mut requests) = (drives(1, 1), Requests::default());
+        let regions =
+            vec![SlotRegion::new(DeviceId(0), false, 64, 0), SlotRegion::new(HDD, true, 40, 0)];
+        let mut map = Map::new(regions, 100, 2);
+        io[HDD].log = Some(Log::new(map.slots().regions()[1], 10));
+        let request = Request::new(
+            RequestId(1),
+            ObjectId(1),
+            Op::Write,
+            (0, BLOCK_BYTES),
+            Instant::default(),
+        );
+        let id = requests.insert(Task { reason: Reason::Detour, ..Task::new(request, 0, 1) });
+        let run = io[HDD].log.as_mut().expect("as above").append(1, true).expect("it is empty");
+        map.assign(0, run.slot, 1);
+        note_detour(&mut requests, id, (0, run), &map, &mut io);
+        assert!(detours_wait(&requests));
+        (io, requests, map)
+    }
+
+    type Change = fn(&mut Requests, &mut Map, &mut DeviceIo);
+
+    /// What is so, whether a write goes to the SSD, and whether it waits for that still.
+    #[test]
+    fn a_detour_ends_when_the_ssd_is_idle_or_nobody_needs_it() {
+        let cases: [(&str, Change, bool, bool); 4] = [
+            ("the SSD is idle", |_, _, _| {}, true, false),
+            (
+                "the SSD has something to do",
+                |_, _, io| {
+                    io.submit(DeviceId(0), IoOp::Flush, Owner::Probe);
+                },
+                false,
+                true,
+            ),
+            ("the block was discarded", |_, map, _| map.clear(0), false, false),
+            (
+                "the SSD is nearly full",
+                |_, map, _| {
+                    map.allocate_on(0, 60).expect("it is empty");
+                },
+                false,
+                false,
+            ),
+        ];
+        for (what, change, goes, waits) in cases {
+            let (mut io, mut requests, mut map) = waiting();
+            change(&mut requests, &mut map, &mut io);
+            io.next_event(Instant::default());
+            run_detours(&mut requests, 0, &mut map, &mut io);
+            let told = io.next_event(Instant::default());
+            let writes = |command: &Command| matches!(command, Command::Submit(io) if matches!(io.op, IoOp::Write { .. }));
+            assert_eq!(told.iter().any(writes), goes, "{what}");
+            assert_eq!(detours_wait(&requests), waits, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_waits_in_ram_is_bounded() {
+        let (_, mut requests, _) = waiting();
+        let detour = *requests.detours.waiting.front().expect("one waits");
+        while requests.detours.takes(MIB) {
+            requests.detours.add(Detour { blocks: MIB / BLOCK_BYTES, ..detour });
+        }
+        assert!(requests.detours.bytes <= BYTES_MAX && requests.detours.waiting.len() == 64);
+        while requests.detours.next().is_some() {}
+        assert_eq!(requests.detours.bytes, 0);
+    }
+}

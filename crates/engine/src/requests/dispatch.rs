@@ -85,16 +85,8 @@ impl Requests {
             io[from].is_ssd() && io[to].log.is_some(),
             "a log takes what an SSD has no room for"
         );
-        let task = &mut self[id];
-        assert!(!task.target.is_log() && task.outstanding == 0, "a write waits in one queue");
-        task.target = Target::Log(to);
-        let before = std::mem::replace(&mut task.reason, Reason::NoRoom);
-        let length_bytes = task.request.length_bytes;
-        let stats = io.stats_mut();
-        stats.steered.take_back(before, length_bytes);
-        stats.steered.count(Reason::NoRoom, length_bytes);
-        stats.redirected.0 += 1;
-        stats.redirected.1 += length_bytes;
+        assert!(self[id].outstanding == 0, "a write waits in one queue");
+        self.count_redirected(id, to, Reason::NoRoom, io);
         let now = io.now();
         if let Some(bcw) = &mut io[to].bcw {
             bcw.commit(now, bytes);
@@ -104,6 +96,26 @@ impl Requests {
         d.queue.pins_mut().unpin(waiting.pin);
         let whose = self[id].whose();
         io.enqueue(to, Class::Write, Job::Write { task: id, bytes }, whose);
+    }
+
+    /// A write that was to stay on an SSD goes to a log after all: it is counted there, and once.
+    pub(super) fn count_redirected(
+        &mut self,
+        id: TaskId,
+        to: DeviceId,
+        reason: Reason,
+        io: &mut DeviceIo,
+    ) {
+        let task = &mut self[id];
+        assert!(!task.target.is_log(), "only a write on an SSD is redirected later");
+        task.target = Target::Log(to);
+        let before = std::mem::replace(&mut task.reason, reason);
+        let length_bytes = task.request.length_bytes;
+        let stats = io.stats_mut();
+        stats.steered.take_back(before, length_bytes);
+        stats.steered.count(reason, length_bytes);
+        stats.redirected.0 += 1;
+        stats.redirected.1 += length_bytes;
     }
 
     /// Is this a write that no SSD had room for?

@@ -18,7 +18,7 @@ use crate::requests::Requests;
 use crate::requests::dispatch::log_percent;
 use crate::requests::late::{give_back, in_log, release_log};
 use crate::requests::ordering::TaskId;
-use crate::steer::{Reason, Target};
+use crate::steer::Reason;
 use crate::store::Store;
 use crate::tier::Intention;
 use tandem_block::{
@@ -230,7 +230,7 @@ pub(super) fn goes_on_elsewhere(
     let Some((_, hdd)) = requests.hedges.end(id, device) else { return false };
     give_back(device, run, Some(error), store, io);
     if device != hdd {
-        count_hedged(requests, id, hdd, io);
+        requests.count_redirected(id, hdd, Reason::Hedged, io);
     }
     let task = &mut requests[id];
     assert!(task.outstanding == 2, "two writes were under way");
@@ -251,7 +251,7 @@ pub(super) fn outrun(
     let is_log = device == hdd;
     let place = is_log.then(|| in_log(run.slot, map, io));
     if is_log {
-        count_hedged(requests, id, hdd, io);
+        requests.count_redirected(id, hdd, Reason::Hedged, io);
         io.stats_mut().late.hedged_sooner += 1;
     }
     io.hand_over(rival, |owner| {
@@ -265,16 +265,58 @@ pub(super) fn outrun(
     task.outstanding -= 1;
 }
 
-/// A log has it, and the SSD's write counts no more.
-fn count_hedged(requests: &mut Requests, id: TaskId, hdd: DeviceId, io: &mut DeviceIo) {
-    let task = &mut requests[id];
-    assert!(!task.target.is_log(), "only a write on an SSD is hedged");
-    task.target = Target::Log(hdd);
-    let before = std::mem::replace(&mut task.reason, Reason::Hedged);
-    let length_bytes = task.request.length_bytes;
-    let stats = io.stats_mut();
-    stats.steered.take_back(before, length_bytes);
-    stats.steered.count(Reason::Hedged, length_bytes);
-    stats.redirected.0 += 1;
-    stats.redirected.1 += length_bytes;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Key as _;
+    use crate::io::fixture::drives;
+    use crate::requests::task::Task;
+    use tandem_block::{ObjectId, Op, Request, RequestId};
+
+    const SSD: DeviceId = DeviceId(0);
+    const HDD: DeviceId = DeviceId(1);
+
+    #[test]
+    fn the_one_that_ends_first_names_the_other_one_and_once() {
+        let task = TaskId::new(3);
+        for (first, rival) in [(SSD, IoId(8)), (HDD, IoId(5))] {
+            let mut hedges = Hedges::default();
+            hedges.races.push(Race { task, ssd: IoId(5), log: IoId(8), hdd: HDD });
+            assert!(hedges.has(task) && !hedges.has(TaskId::new(4)));
+            assert_eq!(hedges.end(TaskId::new(4), first), None, "it has one drive alone");
+            assert_eq!(hedges.end(task, first), Some((rival, HDD)));
+            assert_eq!(hedges.end(task, first), None, "the race is over");
+        }
+    }
+
+    type Change = fn(&mut Task);
+
+    /// Which writes an SSD has may go to a log as well, whose drive may lose its buffer?
+    #[test]
+    fn what_must_be_on_an_ssd_or_is_not_alone_there_is_not_hedged() {
+        let cases: [(&str, bool, Change); 7] = [
+            ("a write in one piece", true, |_| {}),
+            ("a part of a block", true, |task| task.masks = (15, 255)),
+            ("FUA", false, |task| task.request.fua = true),
+            ("a journaled class", false, |task| task.request.class = DurabilityClass::Journaled),
+            ("a buffer that is lost", false, |task| {
+                task.request.class = DurabilityClass::Protected;
+            }),
+            ("in two pieces", false, |task| task.outstanding = 2),
+            ("the engine's own", false, |task| task.request.kind = RequestKind::Background),
+        ];
+        for (what, is_hedged, change) in cases {
+            let (io, mut requests) = (drives(1, 1), Requests::default());
+            let bytes = 4 * BLOCK_BYTES;
+            let request =
+                Request::new(RequestId(1), ObjectId(1), Op::Write, (0, bytes), Instant::default());
+            let id = requests.insert(Task::new(request, 0, 4));
+            requests[id].outstanding = 1;
+            change(&mut requests[id]);
+            let run = Run { slot: 10, count: 4 };
+            assert_eq!(may_be_hedged(id, 0, run, HDD, &requests, &io), is_hedged, "{what}");
+            let piece = Run { slot: 10, count: 2 };
+            assert!(!may_be_hedged(id, 0, piece, HDD, &requests, &io), "{what}: a piece of it");
+        }
+    }
 }

@@ -104,3 +104,97 @@ fn take_over(late: &Late, place: InLog, checksums: &[u32], store: &mut Store, io
         store.commit.note_pending(io.now());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::fixture::drives;
+    use crate::log::Log;
+    use crate::map::SlotRegion;
+    use crate::map::entry::{LOG, SSD};
+    use crate::store::memory::MemoryBound;
+    use tandem_block::MIB;
+
+    const HDD: DeviceId = DeviceId(1);
+    const BLOCK: Logical = 7;
+
+    /// A block in a log, which an SSD has room for.
+    struct Scene {
+        io: DeviceIo,
+        store: Store,
+        late: Late,
+    }
+
+    fn append(io: &mut DeviceIo) -> Slot {
+        let log = io[HDD].log.as_mut().expect("it has one");
+        log.append(1, true).expect("there is room").slot
+    }
+
+    fn scene() -> Scene {
+        let (mut io, mut store) = (drives(1, 1), Store::new(MIB, MemoryBound::pages(8), true));
+        let regions =
+            vec![SlotRegion::new(DeviceId(0), false, 64, 0), SlotRegion::new(HDD, true, 4, 0)];
+        store.map = Map::new(regions, 100, 2);
+        io[HDD].log = Some(Log::new(store.map.slots().regions()[1], 2));
+        let slot = append(&mut io);
+        store.map.assign(BLOCK, slot, 1);
+        let run = store.map.allocate_on(0, 1).expect("it is empty");
+        let payload = io.name_payload();
+        io.hold_buffer(payload);
+        let in_log = Some(in_log(slot, &store.map, &io));
+        Scene { io, store, late: Late { logical: BLOCK, run, payload, in_log } }
+    }
+
+    type Change = fn(&mut Scene);
+
+    /// What happens before the write of the SSD ends, how it ends, and where the block lies then.
+    #[test]
+    fn an_ssd_takes_over_what_still_lies_there_and_nothing_else() {
+        let ok: Result<(), IoError> = Ok(());
+        let cases: [(&str, Change, Result<(), IoError>, u8); 5] = [
+            ("nothing", |_| {}, ok, SSD),
+            ("the SSD fails", |_| {}, Err(IoError::Device(DeviceId(0))), LOG),
+            (
+                "it is written again, to the log",
+                |s| {
+                    let slot = append(&mut s.io);
+                    s.store.map.assign(BLOCK, slot, 2);
+                },
+                ok,
+                LOG,
+            ),
+            ("it is discarded", |s| s.store.map.clear(BLOCK), ok, 0),
+            // segments are opened in turn: the place is the same block's again
+            (
+                "its place is written again",
+                |s| {
+                    s.store.map.clear(BLOCK);
+                    let log = s.io[HDD].log.as_mut().expect("it has one");
+                    let first = s.late.in_log.expect("it lies in a log").slot;
+                    for _ in 0..3 {
+                        let slot = log.append(1, true).expect("there is room").slot;
+                        log.release(slot);
+                    }
+                    log.release(first);
+                    let again = log.append(1, true).expect("there is room").slot;
+                    assert_eq!(again, first, "the first segment is opened again");
+                    s.store.map.assign(BLOCK, again, 3);
+                },
+                ok,
+                LOG,
+            ),
+        ];
+        for (what, change, status, wanted) in cases {
+            let mut scene = scene();
+            let free = scene.store.map.ssd_free();
+            change(&mut scene);
+            let Scene { mut io, mut store, late } = scene;
+            let ended = Ended { device: DeviceId(0), status, checksums: &[9], bytes: &[] };
+            late_done(&late, ended, &mut store, &mut io);
+            assert_eq!(store.map.state(BLOCK), wanted, "{what}");
+            let is_taken = wanted == SSD;
+            assert_eq!(store.map.ssd_free(), free + u64::from(!is_taken), "{what}");
+            assert_eq!(io.stats().late.taken_over, u64::from(is_taken), "{what}");
+        }
+    }
+}
